@@ -1,0 +1,236 @@
+"""The inbox: every update that was answered with 200, until its turn has committed.
+
+Plain functions of a transaction. Updates are deduplicated by (bot, update_id) as a set, never by a
+high-water mark, since Telegram may start its numbers anew (Bot API, Update.update_id); turns follow
+our own arrival number.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from storage.carriers import columns
+from storage.database import Tx
+from storage.errors import LeaseLost
+from storage.lifecycle import BotName, InboxId, InboxState
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """An update as it came: its identity, its lanes, and its raw bytes.
+
+    A lane is None when the update belongs to no chat or no user.
+    """
+
+    bot: BotName
+    update_id: int
+    kind: str
+    chat_lane: str | None
+    user_lane: str | None
+    body: bytes
+
+
+class Reception(StrEnum):
+    """What became of a delivery."""
+
+    STORED = "stored"
+    DUPLICATE = "duplicate"
+    QUARANTINED = "quarantined"
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """The answer to a delivery: what became of it, and the row that holds it."""
+
+    reception: Reception
+    id: InboxId
+
+
+@dataclass(frozen=True, slots=True)
+class PendingUpdate:
+    """An update that waits: its place and its lanes."""
+
+    id: InboxId
+    chat_lane: str | None
+    user_lane: str | None
+    not_before_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class InboxItem:
+    """An update in a worker's hand. `claims` counts how often it was taken, this time included."""
+
+    id: InboxId
+    bot: BotName
+    update_id: int
+    kind: str
+    body: bytes
+    claims: int
+    received_at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class InboxRecord:
+    """An update as an operator sees it. `body` is the update itself: never log it."""
+
+    id: InboxId
+    bot: BotName
+    update_id: int | None
+    kind: str
+    chat_lane: str | None
+    user_lane: str | None
+    body: bytes
+    state: InboxState
+    claims: int
+    received_at_ms: int
+    claimed_at_ms: int | None
+    finished_at_ms: int | None
+    reason: str | None
+    trace: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class DeadUpdate:
+    """An update that was given up or put into quarantine, without its body."""
+
+    id: InboxId
+    bot: BotName
+    update_id: int | None
+    kind: str
+    state: InboxState
+    claims: int
+    received_at_ms: int
+    finished_at_ms: int
+    reason: str
+
+
+def receive(tx: Tx, update: Received) -> Receipt:
+    """Store the update unless it is already there.
+
+    The same id with another content is no redelivery: it is kept in quarantine, so that nothing
+    authentic is lost.
+    """
+    inserted = tx.insert(
+        "inbox.receive",
+        {
+            "bot": update.bot,
+            "update_id": update.update_id,
+            "kind": update.kind,
+            "chat_lane": update.chat_lane,
+            "user_lane": update.user_lane,
+            "body": update.body,
+            "now_ms": tx.now_ms(),
+        },
+    )
+    if inserted is not None:
+        return Receipt(Reception.STORED, InboxId(inserted))
+    stored = tx.row("inbox.same", {"bot": update.bot, "update_id": update.update_id})
+    assert stored is not None, "an update that was not inserted must be there"
+    if bytes(stored["body"]) == update.body:
+        return Receipt(Reception.DUPLICATE, InboxId(stored["id"]))
+    return quarantine(
+        tx, update.bot, update.body, f"update_id {update.update_id} came before with other content"
+    )
+
+
+def quarantine(tx: Tx, bot: BotName, body: bytes, reason: str) -> Receipt:
+    """Keep the raw bytes of an authentic delivery that is no update; the same ones only once."""
+    known = tx.row("inbox.same_quarantined", {"bot": bot, "body": body})
+    if known is not None:
+        return Receipt(Reception.QUARANTINED, InboxId(known["id"]))
+    added = tx.insert(
+        "inbox.quarantine", {"bot": bot, "body": body, "reason": reason, "now_ms": tx.now_ms()}
+    )
+    assert added is not None, "a quarantined row is always inserted"
+    return Receipt(Reception.QUARANTINED, InboxId(added))
+
+
+def pending(tx: Tx, bot: BotName, *, after_id: int, limit: int) -> Sequence[PendingUpdate]:
+    """The oldest waiting updates after `after_id`, in order of arrival."""
+    rows = tx.rows("inbox.pending", {"bot": bot, "after_id": after_id, "limit": limit})
+    return [PendingUpdate(**columns(row)) for row in rows]
+
+
+def claim(tx: Tx, ids: Sequence[InboxId], epoch: int) -> Sequence[InboxItem]:
+    """Take updates for their turns; those that someone else took or finished are left out."""
+    items = []
+    for update in ids:
+        row = tx.row("inbox.claim", {"id": update, "epoch": epoch, "now_ms": tx.now_ms()})
+        if row is not None:
+            items.append(InboxItem(**columns(row)))
+    return items
+
+
+def finish(tx: Tx, update: InboxId, epoch: int) -> None:
+    """Mark the update done, in the transaction that carries all of its turn's effects.
+
+    Raises LeaseLost when the update is no longer in this worker's hand.
+    """
+    _require_one(
+        tx.run("inbox.finish", {"id": update, "epoch": epoch, "now_ms": tx.now_ms()}), update
+    )
+
+
+def bury(tx: Tx, update: InboxId, epoch: int, *, reason: str, trace: str | None) -> None:
+    """Give the update up. `reason` and `trace` hold no words of a user.
+
+    Raises LeaseLost when the update is no longer in this worker's hand.
+    """
+    params = {"id": update, "epoch": epoch, "now_ms": tx.now_ms(), "reason": reason, "trace": trace}
+    _require_one(tx.run("inbox.bury", params), update)
+
+
+def release(tx: Tx, update: InboxId, epoch: int, *, not_before_ms: int = 0) -> None:
+    """Give a claimed update back untried; the claim is not counted."""
+    tx.run(
+        "inbox.release",
+        {"id": update, "epoch": epoch, "not_before_ms": not_before_ms, "refund": 1},
+    )
+
+
+def retry(tx: Tx, update: InboxId, epoch: int, *, not_before_ms: int) -> None:
+    """Give a claimed update back after a try that failed in passing; the claim stays counted."""
+    tx.run(
+        "inbox.release",
+        {"id": update, "epoch": epoch, "not_before_ms": not_before_ms, "refund": 0},
+    )
+
+
+def rescue(tx: Tx, bot: BotName, epoch: int) -> int:
+    """Free what workers of earlier epochs had claimed; give their number."""
+    return tx.run("inbox.rescue", {"bot": bot, "epoch": epoch})
+
+
+def requeue(tx: Tx, update: InboxId) -> bool:
+    """Revive a dead update at its old place; False when there is no such dead update."""
+    return tx.run("inbox.requeue", {"id": update}) == 1
+
+
+def depth(tx: Tx, bot: BotName, *, limit: int) -> int:
+    """How many updates wait, counted no further than `limit`."""
+    row = tx.row("inbox.depth", {"bot": bot, "limit": limit})
+    return int(row["depth"]) if row is not None else 0
+
+
+def show(tx: Tx, update: InboxId) -> InboxRecord | None:
+    """One update with everything known of it."""
+    row = tx.row("inbox.show", {"id": update})
+    return None if row is None else InboxRecord(**columns(row, state=InboxState))
+
+
+def dead_list(tx: Tx, *, limit: int) -> Sequence[DeadUpdate]:
+    """What was given up or quarantined, newest first."""
+    return [
+        DeadUpdate(**columns(row, state=InboxState))
+        for row in tx.rows("inbox.dead_list", {"limit": limit})
+    ]
+
+
+def prune(tx: Tx, *, before_ms: int, limit: int) -> int:
+    """Forget up to `limit` updates that were done before `before_ms`."""
+    return tx.run("inbox.prune", {"before_ms": before_ms, "limit": limit})
+
+
+def _require_one(changed: int, update: InboxId) -> None:
+    if changed != 1:
+        raise LeaseLost(f"update {update} is no longer in this worker's hand")

@@ -1,0 +1,86 @@
+"""Leases: one owner at a time for a bot in a role, with an epoch that fences the owner before.
+
+An owner that ended without a word is known by its dead doorbell, so that a restart need not wait;
+one that only hangs keeps its lease until it runs out. A lease is no lock on Telegram: the epoch is
+checked in each transaction, and a row is stamped in a transaction before it is called.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from storage.database import Tx
+from storage.errors import LeaseLost
+
+LEASE_MS = 10_000
+RENEW_EVERY_MS = 3_000
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """What this process holds: the lease's name and the epoch under which it writes."""
+
+    name: str
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """Who holds a lease, until when (UTC milliseconds)."""
+
+    owner: str | None
+    epoch: int
+    lease_until_ms: int
+
+
+def current(tx: Tx, name: str) -> Owner | None:
+    """The lease as it stands, or None when nobody ever held it."""
+    row = tx.row("leases.current", {"name": name})
+    if row is None:
+        return None
+    return Owner(row["owner"], int(row["epoch"]), int(row["lease_until_ms"]))
+
+
+def take(tx: Tx, name: str, owner: str, *, is_dead: Callable[[str], bool]) -> Lease | None:
+    """Take the lease if it is free, run out, or its owner is dead; None when someone holds it.
+
+    `is_dead` tells of an owner's name whether its process has ended (storage.doorbell).
+    """
+    held = current(tx, name)
+    free = (
+        held is None
+        or held.owner is None
+        or held.owner == owner
+        or held.lease_until_ms <= tx.now_ms()
+        or is_dead(held.owner)
+    )
+    if not free:
+        return None
+    row = tx.row(
+        "leases.take", {"name": name, "owner": owner, "lease_until_ms": tx.now_ms() + LEASE_MS}
+    )
+    assert row is not None, "taking a lease returns its epoch"
+    return Lease(name, int(row["epoch"]))
+
+
+def renew(tx: Tx, lease: Lease) -> None:
+    """Hold the lease for another `LEASE_MS`.
+
+    Raises LeaseLost when another owner has taken it.
+    """
+    params = {"name": lease.name, "epoch": lease.epoch, "lease_until_ms": tx.now_ms() + LEASE_MS}
+    if tx.run("leases.renew", params) != 1:
+        raise LeaseLost(f"lease {lease.name} has another owner")
+
+
+def require(tx: Tx, lease: Lease) -> None:
+    """Refuse to go on in this transaction when the lease has another owner.
+
+    Raises LeaseLost, which undoes the transaction.
+    """
+    if tx.row("leases.held", {"name": lease.name, "epoch": lease.epoch}) is None:
+        raise LeaseLost(f"lease {lease.name} has another owner")
+
+
+def release(tx: Tx, lease: Lease) -> None:
+    """Give the lease up; a no-op when it is no longer ours."""
+    tx.run("leases.release", {"name": lease.name, "epoch": lease.epoch})

@@ -1,0 +1,189 @@
+-- The ground: bots, leases, inbox, outbox with its lanes and attempts, cooldowns, chats, turn state, heartbeats.
+
+create table bots (
+    name text primary key,
+    bot_id integer not null unique,
+    me text,
+    webhook_fingerprint text,
+    bound_at_ms integer not null
+) strict;
+
+create table leases (
+    name text primary key,
+    epoch integer not null check (epoch > 0),
+    owner text,
+    lease_until_ms integer not null
+) strict;
+
+create table heartbeats (
+    owner text primary key,
+    role text not null check (role in ('web', 'worker', 'sender')),
+    started_at_ms integer not null,
+    beat_at_ms integer not null,
+    state text not null check (state in ('starting', 'ready', 'standby', 'draining')),
+    facts text not null default '{}'
+) strict;
+
+create table inbox (
+    id integer primary key autoincrement,
+    bot text not null,
+    update_id integer,
+    kind text not null,
+    chat_lane text,
+    user_lane text,
+    body blob not null,
+    state text not null check (state in ('received', 'claimed', 'done', 'dead', 'quarantined')),
+    claims integer not null default 0 check (claims >= 0),
+    claim_epoch integer,
+    not_before_ms integer not null default 0,
+    received_at_ms integer not null,
+    claimed_at_ms integer,
+    finished_at_ms integer,
+    reason text,
+    trace text,
+    check ((update_id is null) = (state = 'quarantined')),
+    check ((state = 'claimed') = (claim_epoch is not null)),
+    check ((state in ('done', 'dead', 'quarantined')) = (finished_at_ms is not null)),
+    check (state not in ('dead', 'quarantined') or reason is not null)
+) strict;
+
+create unique index inbox_identity on inbox (bot, update_id) where update_id is not null;
+create index inbox_waiting on inbox (bot, id) where state = 'received';
+create index inbox_running on inbox (bot, claim_epoch) where state = 'claimed';
+create index inbox_given_up on inbox (id) where state in ('dead', 'quarantined');
+create index inbox_finished on inbox (finished_at_ms) where finished_at_ms is not null;
+
+create table outbox (
+    id integer primary key autoincrement,
+    bot text not null,
+    key text not null,
+    digest text not null,
+    method text not null,
+    params text not null,
+    lane text not null,
+    chat_id integer,
+    priority text not null check (priority in ('interactive', 'bulk')),
+    on_uncertain text not null check (on_uncertain in ('hold', 'resend', 'drop')),
+    state text not null default 'queued' check (
+        state in (
+            'queued', 'claimed', 'uncertain', 'review',
+            'sent', 'dead', 'superseded', 'expired', 'cancelled'
+        )
+    ),
+    joined integer not null check (joined in (0, 1)),
+    not_before_ms integer not null default 0,
+    due_ms integer not null default 0,
+    expires_at_ms integer,
+    supersede_key text,
+    placeholder integer check (placeholder < 0),
+    attempts_max integer check (attempts_max > 0),
+    attempts integer not null default 0 check (attempts >= 0),
+    claim_epoch integer,
+    message_id integer,
+    reason text,
+    created_at_ms integer not null,
+    finished_at_ms integer,
+    seen_at_ms integer,
+    check ((state = 'claimed') = (claim_epoch is not null)),
+    check (joined = 1 or state not in ('claimed', 'sent', 'uncertain', 'review')),
+    check (
+        (state in ('sent', 'dead', 'superseded', 'expired', 'cancelled'))
+        = (finished_at_ms is not null)
+    ),
+    check (state not in ('uncertain', 'review', 'dead', 'cancelled') or reason is not null)
+) strict;
+
+create unique index outbox_identity on outbox (bot, key, digest);
+create unique index outbox_placeholder on outbox (bot, placeholder) where placeholder is not null;
+create index outbox_lane on outbox (bot, lane, priority, id)
+where joined = 1 and state in ('queued', 'claimed');
+create index outbox_scheduled on outbox (bot, not_before_ms) where joined = 0 and state = 'queued';
+create index outbox_supersedable on outbox (bot, supersede_key)
+where state = 'queued' and supersede_key is not null;
+create index outbox_expiring on outbox (bot, expires_at_ms)
+where state = 'queued' and expires_at_ms is not null;
+create index outbox_claimed on outbox (bot, claim_epoch) where state = 'claimed';
+create index outbox_held on outbox (id) where state in ('uncertain', 'review');
+create index outbox_given_up on outbox (id) where state = 'dead';
+create index outbox_finished on outbox (finished_at_ms) where finished_at_ms is not null;
+
+-- One row for each lane with something to say: the head of the lane, and when it may be looked at again.
+-- A claim reads only lanes that are due, so its cost does not grow with what waits behind them.
+create table lanes (
+    bot text not null,
+    lane text not null,
+    priority text not null check (priority in ('interactive', 'bulk')),
+    head_id integer not null,
+    due_ms integer not null,
+    claimed integer not null default 0 check (claimed in (0, 1)),
+    primary key (bot, lane, priority)
+) strict, without rowid;
+
+create index lanes_due on lanes (bot, priority, due_ms, head_id) where claimed = 0;
+
+create table attempts (
+    id integer primary key autoincrement,
+    outbox_id integer not null,
+    bot text not null,
+    lane text not null,
+    chat_id integer,
+    method text not null,
+    priority text not null,
+    epoch integer not null,
+    stage text not null check (
+        stage in (
+            'claimed', 'stamped', 'unconnected', 'body_incomplete',
+            'body_complete', 'answered', 'abandoned', 'handed_back'
+        )
+    ),
+    claimed_at_ms integer not null,
+    stamped_at_ms integer,
+    ended_at_ms integer,
+    duration_ms integer,
+    status integer,
+    code integer,
+    description text,
+    wait_ms integer,
+    verdict text,
+    check (stage != 'stamped' or stamped_at_ms is not null),
+    check ((stage in ('claimed', 'stamped')) = (ended_at_ms is null))
+) strict;
+
+create index attempts_of_row on attempts (outbox_id, id);
+create index attempts_recent on attempts (bot, stamped_at_ms) where stamped_at_ms is not null;
+create index attempts_refused on attempts (bot, id)
+where verdict is not null and verdict != 'sent';
+
+create table cooldowns (
+    bot text not null,
+    scope text not null,
+    until_ms integer not null,
+    wait_ms integer not null check (wait_ms >= 0),
+    boot_id text not null,
+    until_boot_ms integer not null,
+    set_at_ms integer not null,
+    reason text not null,
+    primary key (bot, scope)
+) strict, without rowid;
+
+create table chats (
+    bot text not null,
+    chat_id integer not null,
+    kind text not null,
+    first_seen_ms integer not null,
+    last_seen_ms integer not null,
+    opted_out_at_ms integer,
+    unreachable_at_ms integer,
+    unreachable_reason text,
+    moved_to integer,
+    primary key (bot, chat_id),
+    check ((unreachable_at_ms is null) = (unreachable_reason is null))
+) strict, without rowid;
+
+create table turn_state (
+    bot text not null,
+    scope text not null,
+    data blob not null,
+    changed_at_ms integer not null,
+    primary key (bot, scope)
+) strict, without rowid;

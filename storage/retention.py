@@ -1,0 +1,42 @@
+"""Retention: forget what ended long ago, a few rows at a time, so that no webhook ever waits.
+
+Dead updates, quarantined bytes and held rows are not touched: they wait for a person.
+"""
+
+from dataclasses import dataclass
+
+from storage import cooldowns, inbox, outbox
+from storage.database import Tx
+
+BATCH_ROWS_MAX = 500
+_DAY_MS = 86_400_000
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """How long finished rows are kept, in days."""
+
+    inbox_days: int
+    outbox_days: int
+
+
+@dataclass(frozen=True, slots=True)
+class Pruned:
+    """How many rows one batch has forgotten."""
+
+    updates: int
+    calls: int
+
+    @property
+    def maybe_more(self) -> bool:
+        """Whether the batch was full, so that another one should follow."""
+        return max(self.updates, self.calls) >= BATCH_ROWS_MAX
+
+
+def prune(tx: Tx, kept: Kept) -> Pruned:
+    """Forget one batch of each kind."""
+    now_ms = tx.now_ms()
+    updates = inbox.prune(tx, before_ms=now_ms - kept.inbox_days * _DAY_MS, limit=BATCH_ROWS_MAX)
+    calls = outbox.prune(tx, before_ms=now_ms - kept.outbox_days * _DAY_MS, limit=BATCH_ROWS_MAX)
+    cooldowns.prune(tx, before_ms=now_ms - _DAY_MS)
+    return Pruned(updates, calls)

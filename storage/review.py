@@ -1,0 +1,112 @@
+"""Held rows and dead letters: what waits for a person, and what the person decides.
+
+The truth of an uncertain row is known to nobody here; a person may look into the chat. The decision
+is one transaction with the row's return to its lane, or its end.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from storage import lanes
+from storage.carriers import Row, columns
+from storage.database import Tx
+from storage.lifecycle import BotName, OutboxId, OutboxState
+
+
+class Decision(StrEnum):
+    """What a person may say of a held row: it was sent, send it again, or give it up."""
+
+    SENT = "sent"
+    RESEND = "resend"
+    DROP = "drop"
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A held row with its last attempt as evidence; the words of the message are not in it."""
+
+    id: OutboxId
+    bot: BotName
+    method: str
+    chat_id: int | None
+    lane: str
+    state: OutboxState
+    reason: str
+    created_at_ms: int
+    attempts: int
+    attempt_id: int | None
+    stage: str | None
+    status: int | None
+    code: int | None
+    description: str | None
+    duration_ms: int | None
+    stamped_at_ms: int | None
+    wait_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class DeadCall:
+    """A row that was given up, with the reason."""
+
+    id: OutboxId
+    bot: BotName
+    method: str
+    chat_id: int | None
+    lane: str
+    state: OutboxState
+    attempts: int
+    reason: str
+    created_at_ms: int
+    finished_at_ms: int
+
+
+def held(tx: Tx, *, limit: int) -> Sequence[Held]:
+    """Rows that wait for a person, oldest first."""
+    return [
+        Held(**columns(row, state=OutboxState)) for row in tx.rows("outbox.held", {"limit": limit})
+    ]
+
+
+def mark_seen(tx: Tx, rows: Sequence[OutboxId]) -> None:
+    """A person has seen these rows; retention never takes what nobody has seen."""
+    now_ms = tx.now_ms()
+    tx.many("outbox.mark_seen", [{"id": row, "now_ms": now_ms} for row in rows])
+
+
+def resolve(tx: Tx, row: OutboxId, decision: Decision, *, by: str) -> bool:
+    """Carry out a person's decision about a held row; False when the row is not held."""
+    reason = f"{by} decided: {decision}"
+    if decision is Decision.RESEND:
+        params = {"id": row, "reason": reason, "expires_at_ms": None, "now_ms": tx.now_ms()}
+        return _rejoin(tx, row, tx.row("outbox.resend_held", params))
+    state = OutboxState.SENT if decision is Decision.SENT else OutboxState.DEAD
+    params = {"id": row, "state": state, "reason": reason, "now_ms": tx.now_ms()}
+    return tx.run("outbox.settle_held", params) == 1
+
+
+def dead_list(tx: Tx, *, limit: int) -> Sequence[DeadCall]:
+    """Outgoing calls that were given up, newest first."""
+    return [
+        DeadCall(**columns(row, state=OutboxState))
+        for row in tx.rows("outbox.dead_list", {"limit": limit})
+    ]
+
+
+def requeue(tx: Tx, row: OutboxId) -> bool:
+    """Let a dead row go again, without an expiry; False when it is not dead."""
+    return _rejoin(tx, row, tx.row("outbox.revive", {"id": row, "expires_at_ms": None}))
+
+
+def _rejoin(tx: Tx, row: OutboxId, revived: Row | None) -> bool:
+    if revived is None:
+        return False
+    lanes.join(
+        tx,
+        BotName(revived["bot"]),
+        revived["lane"],
+        revived["priority"],
+        row=row,
+        due_ms=tx.now_ms(),
+    )
+    return True

@@ -1,0 +1,40 @@
+-- Cooldowns: waits that Telegram ordered, by bot and scope. They outlive the process.
+
+-- name: merge
+-- Remember a wait; the later deadline stays.
+insert into cooldowns (bot, scope, until_ms, wait_ms, boot_id, until_boot_ms, set_at_ms, reason)
+values (:bot, :scope, :until_ms, :wait_ms, :boot_id, :until_boot_ms, :now_ms, :reason)
+on conflict (bot, scope) do update
+set
+    until_ms = excluded.until_ms,
+    wait_ms = excluded.wait_ms,
+    boot_id = excluded.boot_id,
+    until_boot_ms = excluded.until_boot_ms,
+    set_at_ms = excluded.set_at_ms,
+    reason = excluded.reason
+where case
+    when boot_id = excluded.boot_id then excluded.until_boot_ms > until_boot_ms
+    else excluded.until_ms > until_ms
+end;
+
+-- name: of_bot
+-- Every wait of a bot, over or not.
+select scope, until_ms, wait_ms, boot_id, until_boot_ms, set_at_ms, reason
+from cooldowns
+where bot = :bot;
+
+-- name: lift
+-- Forget a wait.
+delete from cooldowns
+where bot = :bot and scope = :scope;
+
+-- name: prune
+-- Forget waits that were over long ago.
+delete from cooldowns
+where until_ms < :before_ms;
+
+-- name: move
+-- A chat that has moved takes its wait along.
+update or replace cooldowns
+set scope = :new_scope
+where bot = :bot and scope = :scope;

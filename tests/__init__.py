@@ -1,0 +1,1 @@
+"""The proving ground. Never shipped, and never imported by the product."""

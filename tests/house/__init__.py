@@ -1,0 +1,1 @@
+"""The architecture and the manners of the code, as tests."""

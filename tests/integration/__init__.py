@@ -1,0 +1,1 @@
+"""Several parts together in one process, over a real database."""

@@ -1,0 +1,147 @@
+"""The schema says the truth again: it equals the migrations, its CHECKs equal the lifecycles."""
+
+import re
+from importlib import resources
+from pathlib import Path
+
+import pytest
+
+from storage.carriers import RawConnection
+from storage.database import connect
+from storage.lifecycle import (
+    BLOCKING,
+    HELD,
+    INBOX_MOVES,
+    OUTBOX_MOVES,
+    TERMINAL,
+    AttemptStage,
+    InboxState,
+    OnUncertain,
+    OutboxState,
+    Priority,
+)
+from storage.migrate import migrate, migrations, statements_of
+from storage.queries import STATEMENTS
+from tests.simulator.clock import VirtualClock
+
+
+def _shape(raw: RawConnection) -> dict[str, str]:
+    rows = raw.execute(
+        "select type || ' ' || name as thing, sql from sqlite_schema where name not like 'sqlite_%'"
+        " and name != 'migrations'",
+        {},
+    ).fetchall()
+    return {row["thing"]: re.sub(r"\s+", " ", row["sql"] or "") for row in rows}
+
+
+@pytest.fixture
+def migrated(tmp_path: Path) -> RawConnection:
+    path = tmp_path / "migrated.db"
+    migrate(path, VirtualClock())
+    return connect(path)
+
+
+def test_the_schema_file_equals_the_migrations(tmp_path: Path, migrated: RawConnection) -> None:
+    schema = (resources.files("storage") / "sql" / "schema.sql").read_text(encoding="utf-8")
+    fresh = connect(tmp_path / "schema.db")
+    for statement in statements_of(schema):
+        fresh.execute(statement, {})
+    assert _shape(fresh) == _shape(migrated)
+    fresh.close()
+    migrated.close()
+
+
+def test_migration_files_are_numbered_without_gaps() -> None:
+    assert [item.number for item in migrations()] == list(range(1, len(migrations()) + 1))
+    assert all(re.fullmatch(r"[a-z][a-z0-9_]*", item.name) for item in migrations())
+
+
+def _allowed(sql: str, column: str) -> set[str]:
+    found = re.search(rf"check \( ?{column} in \(([^)]*)\)", sql)
+    assert found is not None, column
+    return set(re.findall(r"'([^']+)'", found.group(1)))
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "kind"),
+    [
+        ("inbox", "state", InboxState),
+        ("outbox", "state", OutboxState),
+        ("outbox", "priority", Priority),
+        ("outbox", "on_uncertain", OnUncertain),
+        ("attempts", "stage", AttemptStage),
+        ("lanes", "priority", Priority),
+    ],
+)
+def test_a_check_allows_exactly_the_states_of_the_lifecycle(
+    migrated: RawConnection, table: str, column: str, kind: type[InboxState]
+) -> None:
+    assert _allowed(_shape(migrated)[f"table {table}"], column) == {str(state) for state in kind}
+    migrated.close()
+
+
+def test_terminal_states_are_those_that_have_an_end(migrated: RawConnection) -> None:
+    sql = _shape(migrated)["table outbox"]
+    found = re.search(r"check \( \(state in \(([^)]*)\)\) = \(finished_at_ms is not null\)", sql)
+    assert found is not None
+    assert set(re.findall(r"'([^']+)'", found.group(1))) == {str(state) for state in TERMINAL}
+    migrated.close()
+
+
+def test_every_state_has_its_moves_and_no_move_leads_nowhere() -> None:
+    assert set(INBOX_MOVES) == set(InboxState)
+    assert set(OUTBOX_MOVES) == set(OutboxState)
+    assert set(OutboxState) == TERMINAL | BLOCKING | HELD
+
+
+def test_every_named_statement_compiles(migrated: RawConnection) -> None:
+    for name, sql in STATEMENTS.items():
+        parameters = dict.fromkeys(re.findall(r":([a-z_]+)", sql), 0)
+        try:
+            migrated.execute(f"explain {sql}", parameters)
+        except Exception as error:
+            raise AssertionError(f"{name}: {error}") from error
+    migrated.close()
+
+
+PLANS = {
+    "outbox.heads": [
+        "SEARCH l USING COVERING INDEX lanes_due",
+        "SEARCH o USING INTEGER PRIMARY KEY",
+    ],
+    "outbox.lane_head": ["SEARCH outbox USING INDEX outbox_lane"],
+    "outbox.by_key": ["SEARCH outbox USING INDEX outbox_identity"],
+    "outbox.supersede": ["SEARCH outbox USING COVERING INDEX outbox_supersedable"],
+    "outbox.expiring": ["SEARCH outbox USING INDEX outbox_expiring"],
+    "outbox.next_due": ["SEARCH lanes USING COVERING INDEX lanes_due"],
+    "outbox.recent_attempts": ["SEARCH attempts USING INDEX attempts_recent"],
+    "outbox.held": ["SCAN o USING INDEX outbox_held"],
+    "outbox.waiting_in_lane": ["SEARCH outbox USING INDEX outbox_lane"],
+    "outbox.claimed_before": ["SEARCH o USING INDEX outbox_claimed"],
+    "outbox.prune": ["SEARCH outbox USING INDEX outbox_finished"],
+    "outbox.prune_attempts": ["SEARCH attempts USING"],
+    "inbox.pending": ["SEARCH inbox USING INDEX inbox_waiting"],
+    "inbox.same": ["SEARCH inbox USING INDEX inbox_identity"],
+    "inbox.depth": ["SEARCH inbox USING COVERING INDEX inbox_waiting"],
+    "inbox.prune": ["SEARCH inbox USING INDEX inbox_finished"],
+}
+
+
+# Sorted in memory: a takeover finds no more rows than were in flight.
+SORTED_AT_TAKEOVER = {"outbox.claimed_before"}
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_what_runs_all_the_time_never_scans_a_table(migrated: RawConnection, name: str) -> None:
+    """Cost stays flat as the queues grow."""
+    sql = STATEMENTS[name]
+    parameters = dict.fromkeys(re.findall(r":([a-z_]+)", sql), 0)
+    rows = migrated.execute(f"explain query plan {sql}", parameters).fetchall()
+    plan = [row["detail"] for row in rows]
+    for step in PLANS[name]:
+        assert any(detail.startswith(step) for detail in plan), plan
+    scans = [step for step in plan if step.startswith("SCAN") and "INDEX" not in step]
+    assert not [step for step in scans if "subquery" not in step], plan
+    if name not in SORTED_AT_TAKEOVER:
+        assert not [step for step in plan if "TEMP B-TREE" in step], plan
+    migrated.close()
