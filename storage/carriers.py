@@ -84,6 +84,13 @@ def columns(row: Row, **kinds: Callable[[Any], Any]) -> dict[str, Any]:
     return found
 
 
+class _Unopened:
+    """What stands for a connection that could not be opened, until its thread has ended."""
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
 Opener = Callable[[], RawConnection]
 CarrierFactory = Callable[[Opener], Carrier]
 
@@ -99,15 +106,24 @@ class ThreadCarrier:
     def __init__(self, opener: Opener) -> None:
         self._opener = opener
         self._raw: RawConnection | None = None
+        self._failure: Exception | None = None
         self._carried = aiosqlite.Connection(self._open_raw, iter_chunk_size=64)  # type: ignore[arg-type]  # any DB-API connection will do
 
-    def _open_raw(self) -> RawConnection:
-        self._raw = self._opener()
+    def _open_raw(self) -> RawConnection | _Unopened:
+        """Open on the thread; after an exception here aiosqlite would not wait for its end."""
+        try:
+            self._raw = self._opener()
+        except Exception as error:  # noqa: BLE001 - raised by `open`, once the thread has ended
+            self._failure = error
+            return _Unopened()
         return self._raw
 
     async def open(self) -> None:
-        """Open the connection."""
+        """Open the connection. Raises what the opener raised."""
         _ = await self._carried
+        if self._failure is not None:
+            await self._carried.close()
+            raise self._failure
         try:
             answer = await self.run(lambda raw: raw.execute("select 1 as one", {}).fetchall())
             if answer[0]["one"] != 1:

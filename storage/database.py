@@ -51,6 +51,7 @@ BUSY_BUDGET_MS: Final = 5_000
 OPEN_BUSY_MS: Final = 10_000
 READER_BUSY_MS: Final = 2_000
 WAL_BYTES_MAX: Final = 64 << 20
+_FULL: Final = 2
 
 _BUSY_CODES: Final = frozenset({5, 6})
 _ERRORS_BY_CODE: Final[Mapping[int, type[StorageError]]] = {
@@ -200,9 +201,12 @@ class Database:
 
     async def checkpoint(self) -> int:
         """Move the log into the file and cut it; give the number of pages held back."""
-        rows = await self._writer.run(
-            lambda raw: raw.execute("pragma wal_checkpoint(truncate)", {}).fetchall()
-        )
+        try:
+            rows = await self._writer.run(
+                lambda raw: raw.execute("pragma wal_checkpoint(truncate)", {}).fetchall()
+            )
+        except sqlite.Error as error:
+            raise _mapped(error) from error
         return int(rows[0]["log"]) - int(rows[0]["checkpointed"])
 
     async def close(self) -> None:
@@ -313,7 +317,7 @@ def _prepare(raw: RawConnection, *, reader: bool) -> RawConnection:
     if mode != "wal":
         raise StorageError(f"this file system does not carry SQLite's WAL mode (got {mode})")
     raw.execute("pragma synchronous = full", {})
-    if raw.execute("pragma synchronous", {}).fetchall()[0]["synchronous"] != 2:  # noqa: PLR2004 - FULL
+    if raw.execute("pragma synchronous", {}).fetchall()[0]["synchronous"] != _FULL:
         raise StorageError("SQLite did not accept synchronous = full")
     raw.execute("pragma foreign_keys = on", {})
     raw.execute("pragma trusted_schema = off", {})

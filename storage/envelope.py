@@ -53,7 +53,6 @@ class Unreadable:
 
 _UpdateId = Annotated[int, Field(strict=True, ge=1, le=UPDATE_ID_MAX)]
 _PeerId = Annotated[int, Field(strict=True, ge=-(2**63), le=2**63 - 1)]
-_LanePart = Annotated[str, Field(strict=True, min_length=1, max_length=_LANE_PART_CHARS_MAX)]
 
 
 class _Peer(BaseModel):
@@ -66,7 +65,6 @@ class _Peer(BaseModel):
 # Each part may be anything at all (`object`), since a kind of tomorrow may use a name in another
 # sense: then that part gives no lane, and the update is kept like any other.
 _PeerOrAny = Annotated[_Peer | object, Field(union_mode="left_to_right")]
-_LanePartOrAny = Annotated[_LanePart | object, Field(union_mode="left_to_right")]
 
 
 class _Origin(BaseModel):
@@ -74,7 +72,7 @@ class _Origin(BaseModel):
 
     model_config = ConfigDict(extra="ignore", strict=True)
     chat: _PeerOrAny = None
-    business_connection_id: _LanePartOrAny = None
+    business_connection_id: object = None
 
 
 _NOWHERE = _Origin()
@@ -89,9 +87,9 @@ class _Content(BaseModel):
     voter_chat: _PeerOrAny = None
     sender: _PeerOrAny = Field(default=None, alias="from")
     user: _PeerOrAny = None
-    business_connection_id: _LanePartOrAny = None
-    id: _LanePartOrAny = None
-    poll_id: _LanePartOrAny = None
+    business_connection_id: object = None
+    id: object = None
+    poll_id: object = None
 
 
 class _Update(BaseModel):
@@ -125,10 +123,8 @@ def _lanes(kind: str, content: _Content) -> tuple[str | None, str | None]:
     user_lane = None if user is None else f"u:{user.id}"
     if chat is None:
         return (_poll_lane(kind, content) if user is None else None), user_lane
-    for connection in (content.business_connection_id, origin.business_connection_id):
-        if isinstance(connection, str):
-            return chat_lane(chat.id, connection), user_lane
-    return chat_lane(chat.id), user_lane
+    connection = content.business_connection_id or origin.business_connection_id
+    return chat_lane(chat.id, _lane_part(connection)), user_lane
 
 
 def _first_peer(*candidates: object) -> _Peer | None:
@@ -139,8 +135,14 @@ def _first_peer(*candidates: object) -> _Peer | None:
 
 
 def _poll_lane(kind: str, content: _Content) -> str | None:
-    poll_id = content.id if kind == "poll" else content.poll_id
-    return f"p:{poll_id}" if isinstance(poll_id, str) else None
+    poll_id = _lane_part(content.id if kind == "poll" else content.poll_id)
+    return None if poll_id is None else f"p:{poll_id}"
+
+
+def _lane_part(value: object) -> str | None:
+    if isinstance(value, str) and 0 < len(value) <= _LANE_PART_CHARS_MAX:
+        return value
+    return None
 
 
 def _kind(key: str) -> str:

@@ -6,6 +6,8 @@
         IdentityChanged
         UnsupportedCall
         LeaseLost
+        TelegramRefused
+        TelegramUnreachable
         StorageError
             StorageBusy
             DiskFull
@@ -16,7 +18,7 @@
 
 A class's docstring is its message when none was given, so that the tree reads as the list of what
 may go wrong. A message never holds a secret or a user's words: it may be logged and printed as it
-is. What Telegram answers is never an error here: that is a verdict.
+is. What Telegram answers to a message is no error but a verdict; to a command it may be one.
 """
 
 from collections.abc import Sequence
@@ -71,6 +73,14 @@ class UnsupportedCall(FerrymanError):
 
 class LeaseLost(FerrymanError):
     """Another process has taken over this lease; nothing of this transaction was kept."""
+
+
+class TelegramRefused(FerrymanError):
+    """Telegram refused what a command asked of it."""
+
+
+class TelegramUnreachable(FerrymanError):
+    """Telegram gave no answer to what a command asked of it."""
 
 
 class StorageError(FerrymanError):

@@ -55,8 +55,6 @@ web.duplicate debug inbox_id update_id
     delivered again; nothing stored, answered with 200
 web.refused warning reason status count
     not from Telegram as far as we can tell; nothing stored
-web.unavailable warning reason status count retry_after_s
-    answered with 503, to be delivered again
 web.unstored warning reason count
     updates that could not be stored, answered with 503
 web.slow warning count worst_ms

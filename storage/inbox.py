@@ -5,6 +5,7 @@ high-water mark, since Telegram may start its numbers anew (Bot API, Update.upda
 our own arrival number.
 """
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -131,6 +132,36 @@ def receive(tx: Tx, update: Received) -> Receipt:
     return quarantine(
         tx, update.bot, update.body, f"update_id {update.update_id} came before with other content"
     )
+
+
+def receive_all(tx: Tx, updates: Sequence[Received]) -> Sequence[Reception]:
+    """Store many updates as `receive` does, in their order; what became of each.
+
+    One statement takes them all, so that they cross to SQLite once. Their bodies are JSON, and so
+    can travel as text; what is stored is the same bytes.
+    """
+    packed = [
+        (each.bot, each.update_id, each.kind, each.chat_lane, each.user_lane, each.body.decode())
+        for each in updates
+    ]
+    stored = tx.run(
+        "inbox.receive_all",
+        {"updates": json.dumps(packed, ensure_ascii=False), "now_ms": tx.now_ms()},
+    )
+    if stored == len(updates):
+        return [Reception.STORED] * stored
+    return _told_apart([receive(tx, each) for each in updates], stored)
+
+
+def _told_apart(receipts: Sequence[Receipt], stored: int) -> Sequence[Reception]:
+    """Tell which of these, all in the inbox by now, came just now: the newest ids, as ids grow."""
+    known = sorted({each.id for each in receipts if each.reception is Reception.DUPLICATE})
+    fresh = set(known[len(known) - stored :])
+    receptions = []
+    for each in receipts:
+        receptions.append(Reception.STORED if each.id in fresh else each.reception)
+        fresh.discard(each.id)
+    return receptions
 
 
 def quarantine(tx: Tx, bot: BotName, body: bytes, reason: str) -> Receipt:

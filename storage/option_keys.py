@@ -100,11 +100,14 @@ def say_expected(fault: str, message: str, key: Key, found: object) -> str:
     """Say what was expected of a key; `fault` and `message` are Pydantic's type and text."""
     if fault == "extra_forbidden":
         return _unknown(key)
-    words = message.removeprefix("Value error, ").replace("Input should be", "expected")
+    if fault == "too_short":
+        return "expected at least one"
     if fault == "missing":
         return "expected a value, as there is no default"
     if fault == "model_type":
         return "expected a table"
+    words = message.removeprefix("Value error, ").replace("Input should be", "expected")
+    words = re.sub("^expected (less|greater)", r"expected a number \1", words)
     return words + _shown(key, found)
 
 

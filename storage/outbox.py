@@ -105,6 +105,7 @@ class RecentCall:
     method: str
     priority: Priority
     stamped_at_ms: int
+    ended_at_ms: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -373,11 +374,15 @@ def join_scheduled(tx: Tx, bot: BotName) -> int:
 
 
 def next_due_ms(tx: Tx, bot: BotName) -> int | None:
-    """The next moment at which anything of this bot is due, or None when nothing waits."""
+    """The next moment to come at which anything of this bot is due, or None.
+
+    What is due already does not count: a head that was not claimed waits for a call under way.
+    """
+    now_ms = tx.now_ms()
     moments = [
         row["due_ms"]
         for priority in Priority
-        for row in tx.rows("outbox.next_due", {"bot": bot, "priority": priority})
+        for row in tx.rows("outbox.next_due", {"bot": bot, "priority": priority, "now_ms": now_ms})
     ]
     moments += [row["due_ms"] for row in tx.rows("outbox.next_scheduled", {"bot": bot})]
     return min((int(moment) for moment in moments if moment is not None), default=None)
@@ -401,6 +406,7 @@ def recent_calls(tx: Tx, bot: BotName, *, since_ms: int) -> Sequence[RecentCall]
             method=row["method"],
             priority=Priority(row["priority"]),
             stamped_at_ms=row["stamped_at_ms"],
+            ended_at_ms=row["ended_at_ms"],
         )
         for row in rows
     ]

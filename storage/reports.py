@@ -12,7 +12,7 @@ from storage import cooldowns, heartbeats
 from storage.carriers import Row, columns
 from storage.clock import Clock, remaining_ms
 from storage.database import Tx
-from storage.lifecycle import BotName, OutboxId, OutboxState
+from storage.lifecycle import BotName, InboxId, InboxState, OutboxId, OutboxState
 
 HOUR_MS = 3_600_000
 
@@ -105,6 +105,26 @@ class QueuedRow:
 
 
 @dataclass(frozen=True, slots=True)
+class UpdateEnd:
+    """How an update stands."""
+
+    id: InboxId
+    update_id: int
+    state: InboxState
+
+
+@dataclass(frozen=True, slots=True)
+class RowEnd:
+    """How an outgoing row stands, and which message it became."""
+
+    id: OutboxId
+    method: str
+    chat_id: int | None
+    message_id: int | None
+    state: OutboxState
+
+
+@dataclass(frozen=True, slots=True)
 class AttemptReport:
     """One attempt with its evidence."""
 
@@ -166,8 +186,20 @@ def house(tx: Tx, bots: Sequence[BotName], clock: Clock, *, refusals_max: int = 
 
 def queue(tx: Tx, bot: BotName, *, limit: int) -> Sequence[QueuedRow]:
     """What waits or is in hand, lane by lane."""
-    rows = tx.rows("outbox.queue", {"bot": bot, "limit": limit})
-    return [QueuedRow(**columns(row, state=OutboxState)) for row in rows]
+    found = tx.rows("outbox.queue", {"bot": bot, "limit": limit})
+    return [QueuedRow(**columns(row, state=OutboxState)) for row in found]
+
+
+def updates(tx: Tx, bot: BotName) -> Sequence[UpdateEnd]:
+    """Every update that is remembered of a bot, in order: for an audit, not for a page."""
+    found = tx.rows("reports.updates", {"bot": bot})
+    return [UpdateEnd(**columns(row, state=InboxState)) for row in found]
+
+
+def rows(tx: Tx, bot: BotName) -> Sequence[RowEnd]:
+    """Every row that is remembered of a bot, in order: for an audit, not for a page."""
+    found = tx.rows("reports.rows", {"bot": bot})
+    return [RowEnd(**columns(row, state=OutboxState)) for row in found]
 
 
 def show(tx: Tx, row_id: OutboxId) -> RowReport | None:

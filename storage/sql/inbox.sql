@@ -6,6 +6,16 @@ insert into inbox (bot, update_id, kind, chat_lane, user_lane, body, state, rece
 values (:bot, :update_id, :kind, :chat_lane, :user_lane, :body, 'received', :now_ms)
 on conflict (bot, update_id) where update_id is not null do nothing;
 
+-- name: receive_all
+-- Store many updates, each once, in the order in which they are given.
+insert into inbox (bot, update_id, kind, chat_lane, user_lane, body, state, received_at_ms)
+select
+    value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4,
+    cast(value ->> 5 as blob), 'received', :now_ms
+from json_each(:updates)
+where true
+on conflict (bot, update_id) where update_id is not null do nothing;
+
 -- name: same
 -- Find the update that was stored under this id, to tell a redelivery from another update.
 select id, body

@@ -78,10 +78,10 @@ order by l.due_ms, l.head_id
 limit :limit;
 
 -- name: next_due
--- The next moment at which a lane may be looked at.
+-- The next moment to come at which a lane may be looked at.
 select min(due_ms) as due_ms
 from lanes
-where bot = :bot and priority = :priority and claimed = 0;
+where bot = :bot and priority = :priority and claimed = 0 and due_ms > :now_ms;
 
 -- name: next_scheduled
 -- The next moment at which a scheduled row joins its lane.
@@ -235,7 +235,7 @@ where bot = :bot and placeholder = :placeholder;
 
 -- name: recent_attempts
 -- The calls that left lately: what Telegram's windows still count.
-select lane, chat_id, method, priority, stamped_at_ms
+select lane, chat_id, method, priority, stamped_at_ms, ended_at_ms
 from attempts
 where bot = :bot and stamped_at_ms >= :since_ms and stage not in ('unconnected', 'body_incomplete', 'handed_back')
 order by stamped_at_ms;

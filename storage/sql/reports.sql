@@ -68,3 +68,17 @@ limit :limit;
 -- The schema that the file has.
 select max(number) as number
 from migrations;
+
+-- name: updates
+-- How every update of a bot ended, for a comparison with what Telegram saw.
+select id, update_id, state
+from inbox
+where bot = :bot and update_id is not null
+order by id;
+
+-- name: rows
+-- How every row of a bot ended, for a comparison with what Telegram saw.
+select id, method, chat_id, message_id, state
+from outbox
+where bot = :bot
+order by id;

@@ -1,1 +1,1 @@
-"""Ferryman's real processes on loopback, for the demo, the end-to-end tests, the kills and the bench."""
+"""Ferryman's real processes on loopback: for the demo, end-to-end tests, kills and the bench."""

@@ -1,4 +1,4 @@
-"""The whole house on loopback: a simulator of Telegram, and web, worker and sender as real processes.
+"""The house on loopback: web, worker and sender as real processes, told where Telegram is.
 
 Everything lives in one fresh folder: configuration, secrets, state and logs. The database is read
 through the product's own reports.
@@ -6,7 +6,7 @@ through the product's own reports.
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -51,13 +51,17 @@ def made_up_bot(name: str = "main", number: int = 1, handlers: str = "") -> Live
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a house is to be like. `settings` are further lines of the configuration file."""
+    """What a house is to be like.
+
+    `settings` are further lines of the configuration file, `environment` further variables.
+    """
 
     folder: Path
     telegram_url: str
     bots: tuple[LiveBot, ...] = field(default_factory=lambda: (made_up_bot(),))
     settings: str = ""
     log_level: str = "INFO"
+    environment: Mapping[str, str] = field(default_factory=dict)
 
 
 class House:
@@ -112,11 +116,13 @@ class House:
         self.config.write_text("\n".join([*lines, self.plan.settings]) + "\n", encoding="utf-8")
 
     async def start(self, *roles: Role, failpoint: str = "") -> None:
-        """Start roles and wait until each is ready; `failpoint` names where they kill themselves."""
+        """Start roles and wait until each is ready; at `failpoint` they kill themselves."""
         await asyncio.gather(*(self._start(role, failpoint) for role in roles or ROLES))
 
     async def _start(self, role: Role, failpoint: str) -> None:
-        environment = {"FERRYMAN_TESTING__FAILPOINT": failpoint} if failpoint else None
+        environment = dict(self.plan.environment)
+        if failpoint:
+            environment["FERRYMAN_TESTING__FAILPOINT"] = failpoint
         process = await LiveProcess.start(
             role,
             ["-m", "bot", role, "--config", str(self.config)],

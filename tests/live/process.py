@@ -59,6 +59,7 @@ class LiveProcess:
         self.name = name
         self.log = log
         self._process = process
+        self._log_begins = 0
 
     @classmethod
     async def start(
@@ -68,18 +69,22 @@ class LiveProcess:
         *,
         log: Path,
         environment: Mapping[str, str] | None = None,
+        python: str = sys.executable,
     ) -> Self:
         """Start a Python program (`-m bot web`), its output appended to `log`."""
         with log.open("ab") as written:
+            log_begins = written.tell()
             process = await asyncio.create_subprocess_exec(
-                sys.executable,
+                python,
                 *command,
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=written,
                 stderr=written,
                 env={**os.environ, **(environment or {})},
             )
-        return cls(name, process, log)
+        started = cls(name, process, log)
+        started._log_begins = log_begins
+        return started
 
     @property
     def pid(self) -> int:
@@ -107,7 +112,7 @@ class LiveProcess:
         if self.returncode is not None:
             raise NotReady(f"{self.name} ended with {self.returncode}\n{self.tail()}")
 
-    def signal(self, number: signal.Signals) -> None:
+    def send(self, number: signal.Signals) -> None:
         """Send a signal, if the process still runs."""
         with contextlib.suppress(ProcessLookupError):
             self._process.send_signal(number)
@@ -119,17 +124,23 @@ class LiveProcess:
 
     async def kill(self) -> None:
         """SIGKILL, and wait until it is gone."""
-        self.signal(signal.SIGKILL)
+        self.send(signal.SIGKILL)
         await self._process.wait()
 
     async def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
         """Ask it to end in good order; killed when it does not. The return code."""
-        self.signal(number)
+        self.send(number)
         try:
             return await self.ended()
         except TimeoutError:
             await self.kill()
             raise
+
+    def times_said(self, event: str) -> int:
+        """How often this very process has logged an event of that name."""
+        with self.log.open("rb") as log:
+            log.seek(self._log_begins)
+            return log.read().count(f'"event":"{event}"'.encode())
 
     def tail(self, lines: int = 15) -> str:
         """The last lines of its log."""

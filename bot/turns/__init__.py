@@ -1,0 +1,1 @@
+"""Turns: one update, all it changes and all it wants to say, committed once."""

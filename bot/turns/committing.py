@@ -1,0 +1,141 @@
+"""The one transaction in which a turn ends.
+
+Lease, what was said, what was remembered, what the update tells of its chat, and the update's own
+end: all of it or nothing. It is tried until the database takes it, since the handlers have run and
+must not run again for a full disk's sake.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Final, TypeVar, assert_never
+
+from bot.turns import facts
+from bot.turns.facts import ChatChange, ChatFact
+from bot.turns.turn import Effect, Phase
+from storage import inbox, leases, outbox, turn_state
+from storage.clock import Clock
+from storage.database import Database, Tx
+from storage.errors import StorageError
+from storage.inbox import InboxItem
+from storage.leases import Lease
+from storage.outgoing import Outgoing
+from storage.telemetry import event
+
+T = TypeVar("T")
+
+RETRY_MS_MIN: Final = 50
+RETRY_MS_MAX: Final = 5_000
+_NO_CHANGE: Final = ChatChange(revived=False, cancelled=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """The update was handled."""
+
+
+@dataclass(frozen=True, slots=True)
+class Buried:
+    """The update is given up: why, and where it happened."""
+
+    reason: str
+    trace: str | None
+
+
+Ending = Done | Buried
+
+
+@dataclass(frozen=True, slots=True)
+class Harvest:
+    """What one turn leaves: calls, effects, memories by scope, and how its update ends."""
+
+    ending: Ending
+    phase: Phase = Phase.HANDLERS
+    rows: Sequence[Outgoing] = ()
+    effects: Sequence[Effect] = ()
+    changes: Mapping[str, bytes | None] = field(default_factory=dict)
+    fact: ChatFact | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """What the transaction did."""
+
+    rows: Sequence[outbox.Enqueued]
+    chat: ChatChange
+
+
+async def commit(
+    db: Database, clock: Clock, lease: Lease, item: InboxItem, harvest: Harvest
+) -> Committed:
+    """End a turn. Raises LeaseLost, with nothing kept, when another worker owns the bot."""
+    committed = await insist(db, clock, partial(_commit, lease, item, harvest))
+    _tell(item, harvest, committed)
+    return committed
+
+
+async def insist(db: Database, clock: Clock, work: Callable[[Tx], T]) -> T:
+    """Write, however often the database fails. Raises what `work` raises."""
+    wait_ms = RETRY_MS_MIN
+    while True:
+        try:
+            return await db.write(work)
+        except StorageError as error:
+            event("storage.failed", operation="turn", error=error)
+            await clock.sleep_ms(wait_ms)
+            wait_ms = min(wait_ms * 2, RETRY_MS_MAX)
+
+
+def _commit(lease: Lease, item: InboxItem, harvest: Harvest, tx: Tx) -> Committed:
+    leases.require(tx, lease)
+    rows = [outbox.enqueue(tx, item.bot, row) for row in harvest.rows]
+    for effect in harvest.effects:
+        effect(tx, item.bot)
+    turn_state.save(tx, item.bot, harvest.changes)
+    chat = _NO_CHANGE if harvest.fact is None else facts.record(tx, item.bot, harvest.fact)
+    match harvest.ending:
+        case Done():
+            inbox.finish(tx, item.id, lease.epoch)
+        case Buried(reason, trace):
+            inbox.bury(tx, item.id, lease.epoch, reason=reason, trace=trace)
+        case _:
+            assert_never(harvest.ending)
+    return Committed(rows, chat)
+
+
+def _tell(item: InboxItem, harvest: Harvest, committed: Committed) -> None:
+    for index, (row, left) in enumerate(zip(harvest.rows, committed.rows, strict=True)):
+        if left.changed and left.fresh:
+            event(
+                "keys.digest_changed",
+                bot=item.bot,
+                inbox_id=item.id,
+                phase=int(harvest.phase),
+                index=index,
+                method=row.method,
+                outbox_id=left.id,
+            )
+        if left.superseded:
+            event(
+                "outbox.superseded",
+                bot=item.bot,
+                by_outbox_id=left.id,
+                count=len(left.superseded),
+            )
+    if harvest.fact is not None:
+        facts.tell(item.bot, harvest.fact, committed.chat)
+    match harvest.ending:
+        case Done():
+            event("inbox.done", bot=item.bot, inbox_id=item.id, rows=len(harvest.rows))
+        case Buried(reason, _):
+            event(
+                "inbox.buried",
+                bot=item.bot,
+                inbox_id=item.id,
+                update_id=item.update_id,
+                kind=item.kind,
+                reason=reason,
+                claims=item.claims,
+            )
+        case _:
+            assert_never(harvest.ending)

@@ -1,0 +1,265 @@
+"""One update, from its raw bytes to the transaction that ends it.
+
+An update has at most two turns: that of its handlers, and, when these failed for good, one of the
+error handlers. What the first said and changed is then lost, whatever it was; what the error
+handlers say goes out with the burial.
+"""
+
+import asyncio
+import json
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, assert_never
+
+from telegram import Update
+
+from bot.turns import failures
+from bot.turns.application import TurnApplication
+from bot.turns.committing import Buried, Done, Harvest, commit, insist
+from bot.turns.facts import fact_of
+from bot.turns.memory import Recalled
+from bot.turns.running import Finished, Hung, Outcome, Raised, run
+from bot.turns.turn import Json, Phase, Turn
+from storage import inbox, leases
+from storage.clock import Clock
+from storage.database import Database, Tx
+from storage.failpoint import Failpoints
+from storage.inbox import InboxItem
+from storage.leases import Lease
+from storage.lifecycle import BotName
+from storage.telemetry import describe, event, redact_traceback
+
+Work = Callable[[], Coroutine[Any, Any, object]]
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """The update has ended: its lanes go on. `said`: calls were left for the sender."""
+
+    said: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """The update waits at its place until then."""
+
+    not_before_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """What a turn may take: time, in seconds, and retries of a failed one."""
+
+    limit_s: float
+    retries: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """An update in hand, as it came and as the library reads it."""
+
+    item: InboxItem
+    lease: Lease
+    raw: Json
+    update: Update
+
+
+@dataclass(frozen=True, slots=True)
+class _Turned:
+    """How a turn ended, what it leaves if it ended well, and what it still has in hand."""
+
+    turn: Turn
+    outcome: Outcome
+    harvest: Harvest
+    recalled: Recalled | None
+
+
+@dataclass(slots=True)
+class Handling:
+    """Handles the updates of one bot, each in its turn."""
+
+    bot: BotName
+    db: Database
+    clock: Clock
+    application: TurnApplication
+    failpoints: Failpoints
+    allowance: Allowance
+    followers: "set[asyncio.Task[None]]" = field(default_factory=set)
+    """They wait for tasks that outlived their turns."""
+
+    async def handle(self, item: InboxItem, lease: Lease) -> Finish | Again:
+        """Handle one claimed update to its end.
+
+        Raises LeaseLost, with nothing of it kept, when another worker owns the bot.
+        """
+        self.failpoints.reach("worker.claimed")
+        if item.claims > failures.CLAIMS_MAX:
+            reason = f"its worker ended {failures.CLAIMS_MAX} times while it had it in hand"
+            return await self._end(item, lease, Harvest(Buried(reason, None)))
+        try:
+            raw, update = self._read(item)
+        except Exception as unread:  # noqa: BLE001  # whatever the library's parser raises is the reason
+            _event("turn.unparsed", item, error=unread)
+            reason = f"python-telegram-bot can't read it: {describe(unread)}"
+            buried = Buried(reason, redact_traceback(unread))
+            return await self._end(item, lease, Harvest(buried))
+        case = _Case(item, lease, raw, update)
+        turned = await self._turn(
+            case, Phase.HANDLERS, partial(self.application.process_update, update)
+        )
+        match turned.outcome:
+            case Finished():
+                return await self._close(case, turned)
+            case Raised(error):
+                self._roll_back(turned)
+                return await self._failed(case, error)
+            case Hung(where):
+                self._roll_back(turned)
+                return await self._hung(case, where)
+            case _:
+                assert_never(turned.outcome)
+
+    def _read(self, item: InboxItem) -> tuple[Json, Update]:
+        raw = json.loads(item.body)
+        update = Update.de_json(raw, self.application.bot)
+        if self.application.bot.callback_data_cache is not None:
+            # The library does this where it receives updates itself; here nobody else would.
+            self.application.bot.insert_callback_data(update)
+        return raw, update
+
+    async def _turn(self, case: _Case, phase: Phase, work: Work) -> _Turned:
+        """Run handlers with their memories laid out, and gather what they leave."""
+        turn = Turn(
+            bot=case.item.bot,
+            inbox_id=case.item.id,
+            phase=phase,
+            received_at_ms=case.item.received_at_ms,
+            raw=case.raw,
+            outside=self.application.outside,
+            chats=_chats_of(case.update),
+        )
+        nothing = Harvest(Done(), phase, fact=fact_of(case.update))
+        memory = self.application.memory
+        try:
+            recalled = await memory.recall(
+                self.application, self.application.scopes_of(case.update)
+            )
+        except Exception as error:  # noqa: BLE001  # what handlers kept can't be read any more: a failed turn
+            return _Turned(turn, Raised(error), nothing, None)
+        try:
+            outcome = await run(turn, work(), limit_s=self.allowance.limit_s)
+            if not isinstance(outcome, Finished):
+                return _Turned(turn, outcome, nothing, recalled)
+            turn.end()
+            changes = await memory.changes(self.application, recalled)
+        except Exception as error:  # noqa: BLE001  # what handlers keep can't be kept: a failed turn
+            turn.condemn()
+            return _Turned(turn, Raised(error), nothing, recalled)
+        except BaseException:
+            memory.roll_back(self.application, recalled)
+            raise
+        harvest = replace(nothing, rows=turn.rows, effects=turn.effects, changes=changes)
+        return _Turned(turn, outcome, harvest, recalled)
+
+    async def _close(self, case: _Case, turned: _Turned) -> Finish:
+        """Commit a turn that ended well; its memories stay laid out until then."""
+        try:
+            return await self._end(case.item, case.lease, turned.harvest)
+        finally:
+            pending = [task for task in turned.turn.tasks if not task.done()]
+            if turned.recalled is None:
+                pass
+            elif not isinstance(turned.outcome, Finished):
+                self._roll_back(turned)
+            elif pending:
+                self._follow(turned.recalled, pending)
+            else:
+                self.application.memory.let_go(self.application, turned.recalled)
+
+    async def _end(self, item: InboxItem, lease: Lease, harvest: Harvest) -> Finish:
+        self.failpoints.reach("worker.handled")
+        await commit(self.db, self.clock, lease, item, harvest)
+        self.failpoints.reach("worker.committed")
+        return Finish(said=bool(harvest.rows))
+
+    async def _failed(self, case: _Case, error: Exception) -> Finish | Again:
+        item = case.item
+        decision = failures.decide(error, claims=item.claims, retries=self.allowance.retries)
+        match decision:
+            case failures.TryAgain(wait_ms):
+                _event("turn.retried", item, claims=item.claims, wait_ms=wait_ms, error=error)
+                return await self._again(case, wait_ms)
+            case failures.GiveUp():
+                _event("turn.failed", item, phase=int(Phase.HANDLERS), error=error)
+                buried = Buried(describe(error), redact_traceback(error))
+                return await self._give_up(case, error, buried)
+            case _:
+                assert_never(decision)
+
+    async def _hung(self, case: _Case, where: str) -> Finish:
+        limit_s = self.allowance.limit_s
+        _event("turn.timed_out", case.item, timeout_s=limit_s)
+        reason = f"its handler took longer than {limit_s:g} s"
+        buried = Buried(reason, f"it hung at\n{where}")
+        return await self._give_up(case, TimeoutError(reason), buried)
+
+    async def _again(self, case: _Case, wait_ms: int) -> Again:
+        not_before_ms = self.clock.now_ms() + wait_ms
+
+        def put_back(tx: Tx) -> None:
+            leases.require(tx, case.lease)
+            inbox.retry(tx, case.item.id, case.lease.epoch, not_before_ms=not_before_ms)
+
+        await insist(self.db, self.clock, put_back)
+        return Again(not_before_ms)
+
+    async def _give_up(self, case: _Case, error: Exception, buried: Buried) -> Finish:
+        """Run the error handlers in a turn of their own, which ends with the burial."""
+        if not self.application.error_handlers:
+            fact = fact_of(case.update)
+            return await self._end(case.item, case.lease, Harvest(buried, fact=fact))
+        turned = await self._turn(
+            case,
+            Phase.ERROR_HANDLERS,
+            partial(self.application.process_error, case.update, error),
+        )
+        if not isinstance(turned.outcome, Finished):
+            told = turned.outcome.error if isinstance(turned.outcome, Raised) else None
+            _event("turn.failed", case.item, phase=int(Phase.ERROR_HANDLERS), error=told)
+        turned = replace(turned, harvest=replace(turned.harvest, ending=buried))
+        return await self._close(case, turned)
+
+    def _roll_back(self, turned: _Turned) -> None:
+        if turned.recalled is not None:
+            self.application.memory.roll_back(self.application, turned.recalled)
+
+    def _follow(self, recalled: Recalled, pending: "list[asyncio.Task[Any]]") -> None:
+        application = self.application
+        follower = asyncio.get_running_loop().create_task(
+            application.memory.follow(application, recalled, pending, application.outside),
+            name="turn-follower",
+        )
+        self.followers.add(follower)
+        follower.add_done_callback(self._followed)
+
+    def _followed(self, follower: "asyncio.Task[None]") -> None:
+        self.followers.discard(follower)
+        if not follower.cancelled() and (error := follower.exception()) is not None:
+            event("task.failed", task="late task's memory", error=error)
+
+
+def _chats_of(update: Update) -> dict[int, Json]:
+    chat = update.effective_chat
+    return {} if chat is None else {chat.id: chat.to_dict()}
+
+
+def _event(name: str, item: InboxItem, **fields: str | float | BaseException | None) -> None:
+    event(
+        name,
+        bot=item.bot,
+        inbox_id=item.id,
+        update_id=item.update_id,
+        **{"kind": item.kind} if name != "turn.retried" else {},
+        **fields,
+    )

@@ -1,0 +1,241 @@
+"""One bot's turns, from taking its lease to giving it back.
+
+While another process owns the bot this one stands by: nothing of the library runs then, no job of
+the handlers either. Each time the bot is taken over, its application is built anew.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable, Coroutine
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+from bot.turns import ownership
+from bot.turns.alias import alias_of, reading_request
+from bot.turns.application import TurnApplication, builder
+from bot.turns.calls import Rules
+from bot.turns.capture import OutboxRequest, Surroundings
+from bot.turns.handling import Allowance, Handling
+from bot.turns.identity import Identity
+from bot.turns.loading import Register
+from bot.turns.memory import Memory
+from bot.turns.outside import Outside
+from bot.turns.persistence import TurnPersistence
+from bot.turns.reads import FloodMemory, Reads
+from bot.turns.worker import Signals, Worker
+from storage import bots
+from storage.clock import Clock
+from storage.database import Database
+from storage.doorbell import Doorbell
+from storage.errors import LeaseLost
+from storage.failpoint import Failpoints
+from storage.leases import Lease
+from storage.lifecycle import BotName
+from storage.settings import Settings, Token
+from storage.telemetry import event
+
+# What still runs of the library when the turns have ended gets no more than this.
+STOP_S: Final = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """What the bots of this process share."""
+
+    settings: Settings
+    db: Database
+    clock: Clock
+    bell: Doorbell
+    failpoints: Failpoints
+    signals: Signals
+    stop: asyncio.Event
+    on_change: Callable[[], None]
+    """A bot was taken over, or lost."""
+
+
+class BotTurns:
+    """The turns of one bot."""
+
+    def __init__(self, ground: Ground, bot: BotName, token: Token, register: Register) -> None:
+        self._ground = ground
+        self._bot = bot
+        self._token = token
+        self._register = register
+        self._worker: Worker | None = None
+
+    @property
+    def owns(self) -> bool:
+        """Whether this process takes the bot's updates now."""
+        return self._worker is not None
+
+    def wake(self) -> None:
+        """There may be new updates."""
+        if self._worker is not None:
+            self._worker.wake()
+
+    async def bind(self) -> None:
+        """Bind the bot's name to its token. Raises IdentityChanged."""
+        await self._ground.db.write(partial(bots.bind, name=self._bot, bot_id=self._token.bot_id))
+
+    async def serve(self) -> None:
+        """Take the bot's updates whenever nobody else does, until the process stops."""
+        ground = self._ground
+        candidate = ownership.Candidate(
+            ground.bell.name, ground.bell.is_dead, partial(ground.signals.round_done, 0, 0)
+        )
+        while not ground.stop.is_set():
+            lease = await _unless_stopped(
+                ground.stop, ownership.take(ground.db, ground.clock, self._bot, candidate)
+            )
+            if lease is None:
+                return
+            try:
+                await self._own(lease)
+            except LeaseLost:
+                # Another process goes on; this one stands by.
+                continue
+            finally:
+                self._worker = None
+                ground.on_change()
+            await ownership.give_back(ground.db, self._bot, lease)
+
+    async def _own(self, lease: Lease) -> None:
+        """Run the turns under this lease until the process stops."""
+        ground = self._ground
+        keeper = asyncio.ensure_future(ownership.keep(ground.db, ground.clock, self._bot, lease))
+        try:
+            async with self._running_application(lease) as handling:
+                worker = Worker(
+                    handling,
+                    lease,
+                    lanes_max=ground.settings.worker.lanes_max,
+                    signals=ground.signals,
+                )
+                self._worker = worker
+                ground.on_change()
+                try:
+                    await self._work(worker, keeper)
+                finally:
+                    await worker.abandon()
+        finally:
+            await _end(keeper)
+
+    async def _work(self, worker: Worker, keeper: "asyncio.Task[None]") -> None:
+        """Take updates until the process stops; the lease is kept until the last turn has ended.
+
+        Raises LeaseLost, and whatever ended a turn by accident.
+        """
+        running = asyncio.ensure_future(worker.run())
+        stopped = asyncio.ensure_future(self._ground.stop.wait())
+        try:
+            await asyncio.wait((keeper, running, stopped), return_when=asyncio.FIRST_COMPLETED)
+            worker.stop()
+            if keeper.done():
+                keeper.result()
+            await running
+            started_ms = self._ground.clock.monotonic_ms()
+            drained = await worker.drain()
+            event(
+                "drain.report",
+                bot=self._bot,
+                finished=drained.finished,
+                handed_back=drained.handed_back,
+                uncertain=0,
+                duration_ms=self._ground.clock.monotonic_ms() - started_ms,
+            )
+        finally:
+            await _end(stopped)
+            await _end(running)
+
+    @contextlib.asynccontextmanager
+    async def _running_application(self, lease: Lease) -> AsyncIterator[Handling]:
+        ground = self._ground
+        outside = Outside(ground.db, self._bot, ring=ground.signals.ring_sender)
+        outside.own(lease)
+        known = await ground.db.read(partial(bots.show, name=self._bot))
+        identity = Identity(self._bot, self._token.bot_id, None if known is None else known.me)
+        application, reads = self._build(identity, outside)
+        self._register(application)
+        handling = Handling(
+            self._bot,
+            ground.db,
+            ground.clock,
+            application,
+            ground.failpoints,
+            Allowance(ground.settings.worker.turn_timeout_s, ground.settings.worker.retries),
+        )
+        await application.initialize()
+        learning = asyncio.ensure_future(self._learn(identity, application, reads))
+        try:
+            await application.start()
+            yield handling
+        finally:
+            await _end(learning)
+            await _stop(application, handling)
+
+    def _build(self, identity: Identity, outside: Outside) -> tuple[TurnApplication, Reads]:
+        ground = self._ground
+        delivery = ground.settings.delivery
+        floods = FloodMemory(
+            ground.db, self._bot, ground.clock, ground.settings.limits_for(self._bot).flood_scope
+        )
+        reads = Reads(reading_request(self._token), floods)
+        rules = Rules(
+            reply_ttl_ms=delivery.reply_ttl_s * 1000,
+            bulk_ttl_ms=delivery.broadcast_ttl_s * 1000,
+            on_uncertain=delivery.on_uncertain,
+        )
+        request = OutboxRequest(reads, Surroundings(identity, rules, outside, ground.clock))
+        persistence = TurnPersistence()
+        application = builder(
+            request,
+            persistence,
+            alias=alias_of(self._token),
+            base_url=ground.settings.telegram.base_url,
+        ).build()
+        assert isinstance(application, TurnApplication)
+        application.equip(Memory(ground.db, self._bot, persistence), outside)
+        return application, reads
+
+    async def _learn(self, identity: Identity, application: TurnApplication, reads: Reads) -> None:
+        """Ask Telegram who the bot is, and let the library know."""
+        base = self._ground.settings.telegram.base_url
+        url = f"{base}/bot{alias_of(self._token)}/getMe"
+        await identity.learn(self._ground.db, self._ground.clock, partial(reads.get_me, url))
+        await application.bot.get_me()
+
+
+async def _stop(application: TurnApplication, handling: Handling) -> None:
+    """End the library: its jobs and late tasks get a moment."""
+    try:
+        async with asyncio.timeout(STOP_S):
+            await application.stop()
+            if handling.followers:
+                await asyncio.wait(handling.followers)
+    except TimeoutError:
+        event("task.failed", bot=handling.bot, task="late tasks were cut off")
+    for follower in handling.followers:
+        follower.cancel()
+    if not application.running:
+        await application.shutdown()
+
+
+async def _end(task: "asyncio.Future[Any]") -> None:
+    """Cancel a task and wait for its end, whatever that is."""
+    task.cancel()
+    await asyncio.wait((task,))
+    if not task.cancelled():
+        task.exception()
+
+
+async def _unless_stopped(stop: asyncio.Event, work: Coroutine[Any, Any, Lease]) -> Lease | None:
+    """The result of `work`, or None when the process was told to stop first."""
+    stopped = asyncio.ensure_future(stop.wait())
+    working = asyncio.ensure_future(work)
+    try:
+        await asyncio.wait((stopped, working), return_when=asyncio.FIRST_COMPLETED)
+        return await working if working.done() else None
+    finally:
+        await _end(stopped)
+        await _end(working)

@@ -1,0 +1,87 @@
+"""What a handler may ask of its turn beyond python-telegram-bot's own calls.
+
+`Send` goes with any call, as `rate_limit_args=Send(...)`, and says how it shall be delivered.
+The functions write something in the turn's own transaction: it is kept if, and only if, what the
+handler said is kept. Called after the turn, or from a job, they write at once.
+
+This is the one part of `bot.turns` that handlers import.
+"""
+
+from datetime import timedelta
+from functools import partial
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from bot.turns.turn import Effect, Json, turn_here, voice
+from storage import chats
+from storage.database import Tx
+from storage.lifecycle import BotName
+
+_Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+_SUPERSEDE_CHARS_MAX = 128
+
+
+class Send(BaseModel):
+    """How one call shall be delivered; what is left out is as configured.
+
+    `urgency`: "bulk" waits for everything that is "interactive".
+    `expires_in`: seconds, or a timedelta, after which it is not worth sending any more.
+    `supersede`: a name; in one chat a newer call makes an older one of this name, if it still
+    waits, pointless.
+    `on_uncertain`: what to do when nobody can tell whether Telegram has already carried it out:
+    "hold" it for a person, "resend" or "drop" it.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    urgency: Literal["interactive", "bulk"] = "interactive"
+    expires_in: _Seconds | timedelta | None = None
+    supersede: Annotated[str, Field(min_length=1, max_length=_SUPERSEDE_CHARS_MAX)] | None = None
+    on_uncertain: Literal["hold", "resend", "drop"] | None = None
+
+    @property
+    def expires_in_ms(self) -> int | None:
+        """`expires_in` in whole milliseconds."""
+        match self.expires_in:
+            case None:
+                return None
+            case timedelta():
+                return max(0, self.expires_in // timedelta(milliseconds=1))
+            case seconds:
+                return int(seconds * 1000)
+
+
+async def opt_out(chat_id: int) -> None:
+    """Stop broadcasts to this chat; replies still go."""
+    await write(partial(_opt_out, chat_id=chat_id))
+
+
+async def opt_in(chat_id: int) -> None:
+    """Allow broadcasts to this chat again."""
+    await write(partial(_opt_in, chat_id=chat_id))
+
+
+async def write(effect: Effect) -> None:
+    """Have `effect(tx, bot)` run in the turn's transaction; it must neither wait nor call out.
+
+    Raises RuntimeError where no bot's code runs.
+    """
+    speaker = voice()
+    if speaker is None:
+        raise RuntimeError("there is no turn here: call this from a handler, a job or a task")
+    await speaker.write(effect)
+
+
+def raw_update() -> Json | None:
+    """The update as Telegram sent it, with what this python-telegram-bot does not know yet."""
+    turn = turn_here()
+    return None if turn is None else turn.raw
+
+
+def _opt_out(tx: Tx, bot: BotName, *, chat_id: int) -> None:
+    chats.opt_out(tx, bot, chat_id)
+
+
+def _opt_in(tx: Tx, bot: BotName, *, chat_id: int) -> None:
+    chats.opt_in(tx, bot, chat_id)

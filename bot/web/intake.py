@@ -1,0 +1,92 @@
+"""Gather what arrives together, so that one transaction and one sync of the disk serve it all.
+
+Under load it is the sync, and the way to the database's thread and back, that cost; forty updates
+in one go cost little more than one. So a batch is kept open as long as the turns of the loop bring
+more, which takes microseconds: nobody waits for a timer, and an update that comes alone goes alone.
+"""
+
+import asyncio
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+from storage import inbox
+from storage.clock import Clock
+from storage.database import Database
+from storage.errors import StorageError
+from storage.inbox import Received, Reception
+
+BATCH_MAX: Final = 256
+# One quiet turn is chance: those who were just answered are about to write again.
+QUIET_TURNS: Final = 3
+# A stream that never ebbs must not keep the first one waiting.
+TURNS_MAX: Final = 16
+
+
+@dataclass(slots=True)
+class _Waiting:
+    update: Received
+    told: "asyncio.Future[Reception]"
+
+
+class Intake:
+    """Puts updates into the inbox, many at a time."""
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._database = database
+        self._clock = clock
+        self._waiting: list[_Waiting] = []
+        self._keeper: asyncio.Task[None] | None = None
+
+    async def keep(self, update: Received) -> Reception:
+        """Store one update; when this returns it is on disk.
+
+        Raises StorageError when it could not be kept.
+        """
+        loop = asyncio.get_running_loop()
+        told: asyncio.Future[Reception] = loop.create_future()
+        self._waiting.append(_Waiting(update, told))
+        if self._keeper is None:
+            self._keeper = loop.create_task(self._keep_all(), name="web-intake")
+        return await told
+
+    async def _keep_all(self) -> None:
+        try:
+            while self._waiting:
+                await self._gather()
+                batch, self._waiting = self._waiting[:BATCH_MAX], self._waiting[BATCH_MAX:]
+                await self._keep(batch)
+        finally:
+            self._keeper = None
+
+    async def _gather(self) -> None:
+        """Let the loop turn until its turns bring nothing more."""
+        quiet = 0
+        for _ in range(TURNS_MAX):
+            seen = len(self._waiting)
+            await self._clock.sleep_ms(0)
+            quiet = quiet + 1 if len(self._waiting) == seen else 0
+            if quiet == QUIET_TURNS:
+                return
+
+    async def _keep(self, batch: list[_Waiting]) -> None:
+        updates = [waiting.update for waiting in batch]
+        try:
+            receptions = await self._database.write(partial(inbox.receive_all, updates=updates))
+        except Exception as error:  # noqa: BLE001 - handed to those who wait
+            await self._apart(batch, error)
+            return
+        for waiting, reception in zip(batch, receptions, strict=True):
+            if not waiting.told.done():
+                waiting.told.set_result(reception)
+
+    async def _apart(self, batch: list[_Waiting], error: Exception) -> None:
+        """Find out whose fault it was, unless the database as a whole takes nothing."""
+        is_everybodys = isinstance(error, StorageError) and type(error) is not StorageError
+        if len(batch) > 1 and not is_everybodys:
+            for waiting in batch:
+                await self._keep([waiting])
+            return
+        for waiting in batch:
+            if not waiting.told.done():
+                waiting.told.set_exception(error)

@@ -1,0 +1,113 @@
+"""What came back from Telegram, or that nothing did: the fact that a verdict is made from.
+
+Pure data and the strict parsing of the Bot API's frame. An answer never holds the request, whose
+address holds the token.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+
+class Stage(StrEnum):
+    """How far a call got, as far as this side can know.
+
+    unconnected      no connection came about: not executed
+    body_incomplete  the connection ended before the last byte of the request: not executed, as
+                     Telegram's server acts only on a whole request
+    body_complete    the whole request left, no whole answer came: nobody can tell
+    answered         Telegram, or something in front of it, answered
+    """
+
+    UNCONNECTED = "unconnected"
+    BODY_INCOMPLETE = "body_incomplete"
+    BODY_COMPLETE = "body_complete"
+    ANSWERED = "answered"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What became of one call.
+
+    Of the headers only the one that may say how long to wait is kept. `fault` names the failure's
+    type and nothing else, since a message may quote the address, which holds the token.
+    """
+
+    stage: Stage
+    status: int | None = None
+    retry_after_header: str = ""
+    body: bytes = b""
+    fault: str = ""
+
+
+class Envelope(BaseModel):
+    """The frame around every answer of the Bot API."""
+
+    model_config = ConfigDict(strict=True, frozen=True)
+
+    ok: bool
+    error_code: int | None = None
+    description: str | None = None
+    # Their shapes are checked apart: a wait that is no number still makes a flood, not rubbish.
+    result: object = None
+    parameters: object = None
+
+
+class RetryAfter(BaseModel):
+    """`ResponseParameters` of a flood: whole seconds, and no boolean."""
+
+    model_config = ConfigDict(strict=True, frozen=True)
+
+    retry_after: int
+
+
+class MigrateTo(BaseModel):
+    """`ResponseParameters` of a group that became a supergroup."""
+
+    model_config = ConfigDict(strict=True, frozen=True)
+
+    migrate_to_chat_id: int
+
+
+class SentMessage(BaseModel):
+    """The only part of a returned Message that the sender needs."""
+
+    model_config = ConfigDict(strict=True, frozen=True)
+
+    message_id: int
+
+
+def envelope_of(body: bytes) -> Envelope | None:
+    """Read the frame of an answer; None for what is none, as a gateway's HTML page."""
+    try:
+        return Envelope.model_validate_json(body)
+    except ValidationError:
+        return None
+
+
+def retry_after_s(parameters: object) -> int | None:
+    """Seconds that Telegram ordered to wait, any integer; None where it named none."""
+    try:
+        return RetryAfter.model_validate(parameters).retry_after
+    except ValidationError:
+        return None
+
+
+def moved_to(parameters: object) -> int | None:
+    """Id of the supergroup that a group became; None where Telegram named none."""
+    try:
+        return MigrateTo.model_validate(parameters).migrate_to_chat_id
+    except ValidationError:
+        return None
+
+
+def message_id_of(result: object) -> int | None:
+    """Id of the returned Message; None for `True`, and for the 0 of a message put off by Telegram.
+
+    Nothing can refer to a message whose id is 0 (Bot API, Message.message_id).
+    """
+    try:
+        return SentMessage.model_validate(result).message_id or None
+    except ValidationError:
+        return None

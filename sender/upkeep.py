@@ -1,0 +1,106 @@
+"""The sender's chores: what has to be done again and again, whether or not anything is sent.
+
+Each is a few short transactions, so that no webhook waits for one; when it is done, and how often,
+is the timetable's. A chore may never decide what is sent: it ends what is over, and rings.
+"""
+
+from collections.abc import Sequence
+
+from sender.drain import Drain, DrainState
+from storage import heartbeats, outbox, retention
+from storage.clock import Clock
+from storage.database import Database
+from storage.errors import StorageError
+from storage.heartbeats import RoleState
+from storage.lifecycle import BotName
+from storage.retention import Kept
+from storage.telemetry import event
+
+ROLE = "sender"
+SWEEPS_MAX = 20
+"""Batches of one chore in one go; what is left is done the next time."""
+
+
+class Upkeep:
+    """The chores of one sender process."""
+
+    def __init__(
+        self, db: Database, clock: Clock, drains: Sequence[Drain], *, owner: str, kept: Kept
+    ) -> None:
+        self._db = db
+        self._clock = clock
+        self._drains = drains
+        self._owner = owner
+        self._kept = kept
+        self._is_draining = False
+
+    def ring(self) -> None:
+        """Have every drain look at once."""
+        for drain in self._drains:
+            drain.ring()
+
+    def look_around(self) -> None:
+        """Have every drain look, also at waits that others may have persisted."""
+        for drain in self._drains:
+            drain.ring(reload_cooldowns=True)
+
+    def drain(self) -> None:
+        """Say from now on that this process is ending."""
+        self._is_draining = True
+
+    async def renew_leases(self) -> None:
+        """Go on owning what is owned."""
+        for drain in self._drains:
+            await drain.renew()
+
+    async def beat(self) -> None:
+        """Say that this process is there, and what it does."""
+        owning = [drain for drain in self._drains if drain.state.owns]
+        state = RoleState.READY if owning else RoleState.STANDBY
+        if self._is_draining:
+            state = RoleState.DRAINING
+        facts: dict[str, int | str] = {
+            "bots": " ".join(drain.bot for drain in owning),
+            "stopped": sum(drain.state is DrainState.STOPPED for drain in owning),
+            "in_flight": sum(drain.in_flight for drain in self._drains),
+        }
+        await self._db.write(lambda tx: heartbeats.beat(tx, self._owner, ROLE, state, facts))
+
+    async def sweep_expired(self) -> None:
+        """End the rows whose time is over, so that they are counted and seen, not only skipped."""
+        for drain in self._drains:
+            if drain.state is DrainState.OWNING:
+                await self._sweep_expired(BotName(drain.bot))
+
+    async def _sweep_expired(self, bot: BotName) -> None:
+        for _ in range(SWEEPS_MAX):
+            ended = await self._db.write(lambda tx: outbox.expire(tx, bot))
+            if not ended:
+                return
+            event("outbox.expired", bot=bot, outbox_id=ended[0], count=len(ended))
+
+    async def prune(self) -> None:
+        """Forget what ended long ago."""
+        began_ms = self._clock.monotonic_ms()
+        updates = calls = 0
+        for _ in range(SWEEPS_MAX):
+            pruned = await self._db.write(lambda tx: retention.prune(tx, self._kept))
+            updates += pruned.updates
+            calls += pruned.calls
+            if not pruned.maybe_more:
+                break
+        if updates or calls:
+            duration_ms = self._clock.monotonic_ms() - began_ms
+            event("retention.pruned", inbox=updates, outbox=calls, duration_ms=duration_ms)
+
+    async def checkpoint(self) -> None:
+        """Fold the log into the database, so that it never grows without bound."""
+        began_ms = self._clock.monotonic_ms()
+        try:
+            pages = await self._db.checkpoint()
+        except StorageError as error:
+            # Another process is writing or reading; the next checkpoint does the work of both.
+            event("storage.failed", operation="checkpoint", reason=str(error), error=error)
+            return
+        duration_ms = self._clock.monotonic_ms() - began_ms
+        event("storage.checkpointed", pages=pages, duration_ms=duration_ms)

@@ -1,0 +1,119 @@
+"""Processes that are killed at random moments lose nothing, double nothing, and keep the order."""
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.crash import answers
+from tests.crash.checkers import Evidence, damage, doubled_effects
+from tests.crash.living import SETTINGS, Living, living
+from tests.live.house import ROLES, Role
+from tests.simulator.faults import Hold
+
+# A call takes a while, so that a kill finds some of them under way.
+CALL_MS: Final = 25
+DOUBLE_SHARE: Final = 0.2
+LIFE_MS_MAX: Final = 1_500
+RECOVERY_MS_MAX: Final = 700
+
+
+@dataclass(slots=True)
+class Reaper:
+    """Kills roles at random moments, and starts each anew at once.
+
+    Some are killed again while they recover from the kill before.
+    """
+
+    living: Living
+    dice: random.Random
+    kills_max: int
+    roles: Sequence[Role] = ROLES
+    kills: Counter[Role] = field(default_factory=Counter)
+    in_recovery: int = 0
+
+    async def run(self) -> None:
+        """All roles at once, until there were kills enough."""
+        async with asyncio.TaskGroup() as group:
+            for role in self.roles:
+                group.create_task(self._reap(role, random.Random(self.dice.random())))
+
+    async def _reap(self, role: Role, dice: random.Random) -> None:
+        clock = self.living.clock
+        while self.kills.total() < self.kills_max:
+            process = await self.living.start(role)
+            if self.kills[role] and dice.random() < DOUBLE_SHARE:
+                self.in_recovery += 1
+                await clock.sleep_ms(dice.randint(0, RECOVERY_MS_MAX))
+            else:
+                await self.living.ready(process)
+                await clock.sleep_ms(dice.randint(0, LIFE_MS_MAX))
+            assert process.returncode is None, f"{role} ended by itself:\n{process.tail()}"
+            await process.kill()
+            self.kills[role] += 1
+
+
+async def _survived(house: Living, reaper: Reaper) -> Evidence:
+    """Kill under load until it is enough, start everything anew, and wait until all is done."""
+    await house.sim.arm(Hold(CALL_MS), times=None)
+    async with house.under_load(reaper.dice):
+        await reaper.run()
+        await house.start_all(*reaper.roles)
+    return await house.drained()
+
+
+def _figures(evidence: Evidence, reaper: Reaper) -> str:
+    load = reaper.living.load
+    states = Counter(row.state for row in evidence.books.rows)
+    rescued = answers.in_flight_at_a_kill(evidence)
+    return (
+        f"{reaper.kills.total()} kills {dict(reaper.kills)}, {reaper.in_recovery} in recovery; "
+        f"{load.questions} questions, {load.injected} other updates, "
+        f"{load.redelivered} brought again; "
+        f"{len(evidence.books.rows)} rows {dict(states)}; {len(rescued)} in flight at a kill, "
+        f"{sum(row.state == 'uncertain' for row in rescued)} of them uncertain"
+    )
+
+
+async def _proven(folder: Path, *, kills: int, seed: int) -> None:
+    async with living(folder) as house:
+        reaper = Reaper(house, random.Random(seed), kills)
+        evidence = await _survived(house, reaper)
+    print(f"seed {seed}: {_figures(evidence, reaper)}")
+    breaches = [*damage(evidence), *answers.breaches(evidence, house.load)]
+    assert breaches == [], f"seed {seed}: {breaches[:10]}"
+    assert reaper.kills.total() >= kills
+    assert house.load.questions > kills
+
+
+@pytest.mark.timeout(120)
+async def test_a_few_kills_at_random_moments_lose_and_double_nothing(tmp_path: Path) -> None:
+    await _proven(tmp_path, kills=6, seed=6)
+
+
+@pytest.mark.prove
+@pytest.mark.timeout(900)
+async def test_kills_at_random_moments_lose_and_double_nothing(
+    tmp_path: Path, *, full_proof: bool
+) -> None:
+    """All three roles under load; a new seed each time."""
+    await _proven(tmp_path, kills=200 if full_proof else 60, seed=random.randrange(1 << 32))
+
+
+@pytest.mark.prove
+@pytest.mark.timeout(120)
+async def test_a_house_that_may_resend_is_seen_to_double(tmp_path: Path) -> None:
+    """The test of the test: what may be resent when uncertain doubles now and then, and shows."""
+    settings = f'{SETTINGS}[delivery]\non_uncertain = "resend"\n'
+    async with living(tmp_path, settings=settings) as house:
+        await house.start_all("web", "worker")
+        reaper = Reaper(house, random.Random(7), kills_max=8, roles=("sender",))
+        evidence = await _survived(house, reaper)
+    print(_figures(evidence, reaper))
+    assert doubled_effects(evidence) != []
+    assert {breach.partition(":")[0] for breach in damage(evidence)} == {"doubled_effects"}

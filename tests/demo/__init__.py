@@ -1,0 +1,1 @@
+"""The main job, played before the eyes of whoever types `make demo`."""

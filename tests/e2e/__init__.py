@@ -1,0 +1,1 @@
+"""The roles as real processes on loopback, and a real browser in front of them."""

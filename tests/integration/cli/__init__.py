@@ -1,0 +1,1 @@
+"""Tests of the commands on a real database, and as real processes."""

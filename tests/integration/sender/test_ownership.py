@@ -1,0 +1,151 @@
+"""One owner for each bot: takeover, what a dead owner left in hand, and the fence."""
+
+import pytest
+
+from sender.claiming import Heir, Look, Taken, lease_name, pick, take_over
+from sender.pacing import Gates, Rates
+from sender.policy import MarkSent
+from sender.settling import Settling, settle
+from storage import leases, outbox
+from storage.database import Tx
+from storage.doorbell import Doorbell
+from storage.errors import LeaseLost
+from storage.leases import Lease
+from storage.lifecycle import AttemptStage, OutboxState, Priority
+from storage.outbox import AttemptEnd
+from tests.integration.sender.house import BOT, House
+from tests.integration.sender.test_sending import edit
+from tests.integration.storage.calls import call
+
+FAST = Rates(
+    chat_per_second=1e6,
+    chat_burst=1,
+    group_per_minute=10**6,
+    bot_per_second=1e6,
+    bulk_per_second=1e6,
+)
+
+
+def own(tx: Tx, owner: str = "another") -> Lease:
+    """Take the bot over as another process would."""
+    heir = Heir(BOT, owner, is_dead=lambda _: True, attempts_max=5, jitter=0.0)
+    inherited = take_over(tx, heir)
+    assert inherited is not None
+    return inherited.lease
+
+
+async def claim_as_another(house: House) -> tuple[Lease, list[Taken]]:
+    """Claim all heads as a process that then ends without a word."""
+    lease = await house.db.write(own)
+    room = dict.fromkeys(Priority, 100)
+    look = Look(BOT, lease, room, {}, house.clock.boot_ms(), Gates(FAST), reload_cooldowns=False)
+    picked = await house.db.write(lambda tx: pick(tx, look, house.clock))
+    return lease, picked.taken
+
+
+async def test_what_was_claimed_but_not_stamped_is_sent_once(house: House) -> None:
+    [row] = await house.says(call("a"))
+    await claim_as_another(house)
+    await house.start()
+    found = await house.becomes(row, OutboxState.SENT)
+    assert [attempt.stage for attempt in found.history] == ["handed_back", "answered"]
+    assert found.attempts == 1
+    assert len(house.stub.arrivals) == 1
+
+
+async def test_what_was_stamped_may_have_left_and_is_held(house: House) -> None:
+    [row] = await house.says(call("a"))
+    _, taken = await claim_as_another(house)
+    await house.db.write(lambda tx: outbox.stamp(tx, [each.claim for each in taken]))
+    await house.start()
+    found = await house.becomes(row, OutboxState.UNCERTAIN)
+    assert [attempt.stage for attempt in found.history] == ["abandoned"]
+    await house.passes(10_000)
+    assert not house.stub.arrivals
+
+
+async def test_a_stamped_edit_goes_again_by_itself(house: House) -> None:
+    [row] = await house.says(edit("a", 4))
+    _, taken = await claim_as_another(house)
+    await house.db.write(lambda tx: outbox.stamp(tx, [each.claim for each in taken]))
+    await house.start()
+    await house.passes(2_000)
+    await house.becomes(row, OutboxState.SENT)
+
+
+async def test_an_older_owner_can_neither_claim_nor_settle(house: House) -> None:
+    [row] = await house.says(call("a"))
+    old, [taken] = await claim_as_another(house)
+    await house.db.write(lambda tx: outbox.stamp(tx, [taken.claim]))
+    await house.db.write(lambda tx: own(tx, "a third"))
+    with pytest.raises(LeaseLost):
+        await house.db.write(lambda tx: leases.require(tx, old))
+    end = AttemptEnd(AttemptStage.ANSWERED, "sent", status=200)
+    late = Settling(taken.claim, end, MarkSent(message_id=5, note=""))
+    with pytest.raises(LeaseLost):
+        await house.db.write(lambda tx: settle(tx, late))
+    found = await house.row(row)
+    assert (found.state, found.message_id) == (OutboxState.UNCERTAIN, None)
+
+
+async def test_a_running_sender_that_loses_its_lease_stops_sending(house: House) -> None:
+    await house.start()
+    await house.passes(100)
+    other = Doorbell(house.folder, "sender")
+    try:
+        await house.db.write(lambda tx: own(tx, other.name))
+        [row] = await house.says(call("a"))
+        await house.passes(3_500)
+        assert not house.stub.arrivals
+        assert (await house.row(row)).state is OutboxState.QUEUED
+    finally:
+        other.close()
+    await house.passes(2_000)
+    await house.becomes(row, OutboxState.SENT)
+
+
+async def test_a_second_sender_stands_by_and_takes_over(house: House) -> None:
+    await house.start()
+    await house.start()
+    first = house.running[0]
+    ids = await house.says(call("a"))
+    await house.becomes(ids[0], OutboxState.SENT)
+    first[1].set()
+    await first[0]
+    house.running.pop(0)
+    house.drivers.pop(0)
+    await house.passes(2_000)
+    [row] = await house.says(call("b"))
+    await house.passes(2_000)
+    await house.becomes(row, OutboxState.SENT)
+    owner = await house.db.read(lambda tx: leases.current(tx, lease_name(BOT)))
+    assert owner is not None
+    assert owner.epoch == 2
+
+
+async def test_the_last_seconds_sends_are_remembered_across_a_restart(house: House) -> None:
+    await house.start()
+    [first] = await house.says(call("a"))
+    await house.becomes(first, OutboxState.SENT)
+    await house.stop()
+    await house.passes(300)
+    await house.start()
+    [second] = await house.says(call("b"))
+    await house.passes(3_000)
+    await house.becomes(second, OutboxState.SENT)
+    before, after = house.stub.arrivals
+    assert after.at_ms - before.at_ms >= 1_000
+
+
+async def test_a_groups_minute_is_remembered_across_a_restart(house: House) -> None:
+    group = [call(f"k{n}", chat_id=-7) for n in range(25)]
+    await house.says(*group)
+    await house.start()
+    await house.passes(15_500)
+    await house.stop()
+    await house.start()
+    await house.passes(120_000)
+    await house.stub.arrived(25)
+    moments = [arrival.at_ms for arrival in house.stub.arrivals]
+    for at_ms in moments:
+        assert sum(at_ms <= other < at_ms + 60_000 for other in moments) <= 20

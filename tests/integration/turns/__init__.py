@@ -1,0 +1,1 @@
+"""Turns over a real database and the real library."""

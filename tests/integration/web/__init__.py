@@ -1,0 +1,1 @@
+"""The web role with real HTTP on loopback and a real database."""

@@ -1,0 +1,1 @@
+"""One decider or one door at a time, mostly as tables."""

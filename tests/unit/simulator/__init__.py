@@ -1,0 +1,1 @@
+"""Tests of the simulator: it judges everything else, so it is judged first."""

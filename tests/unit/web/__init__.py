@@ -1,0 +1,1 @@
+"""The parts of the door from the internet, one by one."""
