@@ -19,7 +19,6 @@ from storage import telemetry
 from storage.clock import SystemClock
 from storage.errors import FerrymanError
 
-
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 

@@ -28,6 +28,11 @@ class BreakerState(StrEnum):
     PROBING = "probing"
 
 
+def is_answered(answer: Answer) -> bool:
+    """Whether Telegram itself answered, with whatever it had to say."""
+    return answer.stage is Stage.ANSWERED and (answer.status or 0) < _SERVER_ERRORS_FROM
+
+
 class Breaker:
     """The breaker of one bot."""
 
@@ -52,18 +57,21 @@ class Breaker:
         """When an open breaker sends its canary."""
         return self._probe_at_ms
 
-    def note(self, answer: Answer, now_ms: int, jitter: float) -> int | None:
-        """Take note of a call's end; the wait in milliseconds if this opened the breaker."""
-        if answer.stage is Stage.ANSWERED and (answer.status or 0) < _SERVER_ERRORS_FROM:
+    def note(self, answer: Answer) -> bool:
+        """Take note of a call's end; say whether the breaker has to open."""
+        if is_answered(answer):
             self._silent = 0
-            return None
+            return False
         if self._state is not BreakerState.CLOSED:
-            return None
+            return False
         self._silent += 1
-        if answer.stage is Stage.UNCONNECTED or self._silent >= SILENT_ANSWERS_MAX:
-            self._opened_ms = now_ms
-            return self._open(now_ms, jitter)
-        return None
+        return answer.stage is Stage.UNCONNECTED or self._silent >= SILENT_ANSWERS_MAX
+
+    def open(self, now_ms: int, jitter: float) -> int:
+        """Let nothing through; milliseconds until the first canary."""
+        assert self._state is BreakerState.CLOSED, self._state
+        self._opened_ms = now_ms
+        return self._open(now_ms, jitter)
 
     def probe(self) -> None:
         """The canary is on its way."""
@@ -73,7 +81,7 @@ class Breaker:
     def probed(self, answer: Answer, now_ms: int, jitter: float) -> int | None:
         """The canary is back: milliseconds since the outage began if it is over, else None."""
         assert self._state is BreakerState.PROBING, self._state
-        if answer.stage is Stage.ANSWERED and (answer.status or 0) < _SERVER_ERRORS_FROM:
+        if is_answered(answer):
             self._state = BreakerState.CLOSED
             self._failures = self._silent = 0
             return now_ms - self._opened_ms

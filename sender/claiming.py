@@ -264,5 +264,5 @@ def _settlement_of(orphan: Orphan, fate: Fate) -> settling.Settling:
     if orphan.stamped:
         end = AttemptEnd(AttemptStage.ABANDONED, "uncertain")
     else:
-        end = AttemptEnd(AttemptStage.HANDED_BACK, "handed_back")
+        end = AttemptEnd(AttemptStage.HANDED_BACK, None)
     return settling.Settling(orphan.claim, end, fate)

@@ -106,8 +106,8 @@ class Delivery:
             memory.gates.withdrew(taken.paced)
         else:
             memory.gates.ended(taken.paced, now_ms)
-        wait_ms = memory.breaker.note(answer, now_ms, self._tools.dice.random())
-        if wait_ms is not None:
+        if memory.breaker.note(answer):
+            wait_ms = memory.breaker.open(now_ms, self._tools.dice.random())
             event(
                 "sender.breaker_opened",
                 bot=self._sender.bot,
@@ -125,11 +125,12 @@ class Delivery:
             attempts_max=self._sender.attempts_max,
             bare_floods=memory.bare_floods(item.lane),
         )
-        now_ms, jitter = self._tools.clock.now_ms(), self._tools.dice.random()
+        is_sent = isinstance(verdict, Sent)
+        now_ms, jitter = self._tools.clock.now_ms(), 0.0 if is_sent else self._tools.dice.random()
         settlement = policy.decide(verdict, row, now_ms=now_ms, jitter=jitter)
         wait, fate = settlement.wait, settlement.fate
         waits = () if wait is None else memory.flooded(wait, item.lane)
-        if isinstance(verdict, Sent):
+        if is_sent:
             memory.got_through(item.lane)
         is_plain = isinstance(verdict, Sent) and not verdict.note
         code, description = (None, None) if is_plain else told(answer)

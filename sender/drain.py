@@ -303,7 +303,7 @@ class Drain:
         self._memory.gates.withdrew(taken.paced)
         self.report.handed_back += self._stopping
         due_ms = self._tools.clock.now_ms() + wait_ms
-        end = AttemptEnd(AttemptStage.HANDED_BACK, "handed_back")
+        end = AttemptEnd(AttemptStage.HANDED_BACK, None)
         return Settling(taken.claim, end, Requeue(due_ms, Spend.NOTHING, reason))
 
     async def _render(self, claimed: Sequence[Taken]) -> Sequence[tuple[Taken, Call]]:
@@ -315,7 +315,7 @@ class Drain:
             call = render(item.method, item.params, taken.message_ids)
             if isinstance(call, Unsayable):
                 self._memory.gates.withdrew(taken.paced)
-                end = AttemptEnd(AttemptStage.HANDED_BACK, "refused", description=call.reason)
+                end = AttemptEnd(AttemptStage.HANDED_BACK, None, description=call.reason)
                 unsayable.append(Settling(taken.claim, end, Bury(call.reason)))
                 event(
                     "outbox.dead",

@@ -77,6 +77,8 @@ class BotMemory:
 
     def cooling_ms(self, call: PacedCall) -> int:
         """Milliseconds for which a wait still holds this call back."""
+        if not self._cooling:
+            return 0
         until_ms = floods.cooling_until_ms(self._cooling, call.lane, call.kind)
         return max(0, until_ms - self._clock.boot_ms())
 

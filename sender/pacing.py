@@ -205,8 +205,15 @@ class Gates:
     def move(self, lane: str, *, new_lane: str) -> None:
         """Let what is remembered of a chat follow it to its new id."""
         chat = self._chats.pop(lane, None)
-        if chat is not None:
-            self._chats[new_lane] = chat
+        if chat is None:
+            return
+        there = self._chats.get(new_lane, _UNKNOWN)
+        minute_ms = tuple(sorted((*chat.minute_ms, *there.minute_ms)))
+        self._chats[new_lane] = _Chat(
+            there.under_way,
+            max(chat.spread_until_ms, there.spread_until_ms),
+            minute_ms[-self._rates.group_per_minute :],
+        )
 
     def _after(self, chat: _Chat, call: PacedCall, now_ms: int) -> _Chat:
         under_way = chat.under_way - 1

@@ -161,7 +161,7 @@ class ApschedulerDriver:
         self._scheduler.add_listener(self._trouble, EVENT_JOB_ERROR | EVENT_JOB_MISSED)
         self._schedule_all()
         self._scheduler.start()
-        self._watch = asyncio.get_running_loop().create_task(self._watch_clock())
+        self._watch = asyncio.get_running_loop().create_task(self._watch_clock(self._apart_ms()))
 
     def arm(self, at_ms: int) -> None:
         """Run the alarm's entry at this moment unless it is to run sooner."""
@@ -213,12 +213,14 @@ class ApschedulerDriver:
             replace_existing=True,
         )
 
-    async def _watch_clock(self) -> None:
+    def _apart_ms(self) -> int:
+        return self._clock.now_ms() - self._clock.boot_ms()
+
+    async def _watch_clock(self, apart_ms: int) -> None:
         """Plan everything anew when the wall clock was set: APScheduler would wait for it."""
-        apart_ms = self._clock.now_ms() - self._clock.boot_ms()
         while True:
             await self._clock.sleep_ms(TICK_MS)
-            now_apart_ms = self._clock.now_ms() - self._clock.boot_ms()
+            now_apart_ms = self._apart_ms()
             if abs(now_apart_ms - apart_ms) >= STEP_MS:
                 self._armed_ms = None
                 self._schedule_all()

@@ -39,10 +39,17 @@ class Heartbeat:
 def beat(
     tx: Tx, owner: str, role: str, state: RoleState, facts: Mapping[str, int | str] | None = None
 ) -> None:
-    """Say that this process is there; forget those that were silent for long."""
-    params = {"owner": owner, "role": role, "state": state, "now_ms": tx.now_ms()}
-    tx.run("heartbeats.beat", {**params, "facts": json.dumps(dict(facts or {}))})
-    tx.run("heartbeats.prune", {"before_ms": tx.now_ms() - FORGET_AFTER_MS})
+    """Say that this process is there, and forget those that this role has lost.
+
+    A silent process is remembered, for an operator to see, until another one serves its role.
+    """
+    now_ms = tx.now_ms()
+    who = {"owner": owner, "role": role}
+    told = {"state": state, "now_ms": now_ms, "facts": json.dumps(dict(facts or {}))}
+    tx.run("heartbeats.beat", who | told)
+    silent_before_ms = now_ms - SILENT_AFTER_MS
+    long_gone = {"before_ms": now_ms - FORGET_AFTER_MS, "silent_before_ms": silent_before_ms}
+    tx.run("heartbeats.prune", who | long_gone)
 
 
 def leave(tx: Tx, owner: str) -> None:

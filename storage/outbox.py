@@ -85,10 +85,13 @@ class Orphan:
 
 @dataclass(frozen=True, slots=True)
 class AttemptEnd:
-    """How an attempt ended, as evidence: stage reached, what was answered, how long it took."""
+    """How an attempt ended, as evidence: stage reached, what was answered, how long it took.
+
+    `verdict`: None when the call was given back before it left.
+    """
 
     stage: AttemptStage
-    verdict: str
+    verdict: str | None
     duration_ms: int | None = None
     status: int | None = None
     code: int | None = None

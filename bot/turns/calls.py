@@ -115,13 +115,13 @@ def _expires_at_ms(call: Call, rules: Rules, times: Times) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class Speaker:
-    """Who speaks, and where he knows his way: for the answers made up here.
+    """Who speaks, and in answer to what: for the answers made up here.
 
-    `me` is the bot's own user, `chats` what is known of chats, by id.
+    `me` is the bot's own user, `update` the update as Telegram sent it, or None.
     """
 
     me: Json
-    chats: Mapping[int, Json]
+    update: Json | None = None
 
 
 def answer_of(call: Call, speaker: Speaker, times: Times, *, placeholder: int | None) -> object:
@@ -150,7 +150,7 @@ def _message(
     message: dict[str, Any] = {
         "message_id": message_id,
         "date": times.now_ms // 1000,
-        "chat": _chat(params["chat_id"], speaker.chats),
+        "chat": _chat(params["chat_id"], speaker.update),
         "from": speaker.me,
     }
     for name in ("text", "business_connection_id"):
@@ -169,14 +169,14 @@ def _message(
     return message
 
 
-def _chat(text: str, known: Mapping[int, Json]) -> Json:
+def _chat(text: str, update: Json | None) -> Json:
     chat_id = _number(text)
     if chat_id is None:
         # Its number is not known here. Under its name it can be written to all the same, so that
         # what is done with this message reaches the right chat.
         return {"id": text, "type": "channel", "username": text.removeprefix("@")}
-    if chat_id in known:
-        return known[chat_id]
+    if update is not None and (told := _chat_in(update, chat_id)) is not None:
+        return told
     if chat_id > 0:
         return {"id": chat_id, "type": "private"}
     return {
@@ -184,6 +184,18 @@ def _chat(text: str, known: Mapping[int, Json]) -> Json:
         "type": "supergroup" if chat_id < _SUPERGROUPS_BELOW else "group",
         "title": "",
     }
+
+
+def _chat_in(update: Json, chat_id: int) -> Json | None:
+    """The chat as the update tells of it: the library has read that already."""
+    for content in update.values():
+        if not isinstance(content, dict):
+            continue
+        for origin in (content, content.get("message")):
+            chat = origin.get("chat") if isinstance(origin, dict) else None
+            if isinstance(chat, dict) and chat.get("id") == chat_id and "type" in chat:
+                return chat
+    return None
 
 
 def _number(text: str | None) -> int | None:

@@ -7,7 +7,7 @@ every other call is refused by name.
 """
 
 import json
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Final
@@ -18,7 +18,7 @@ from telegram.request import BaseRequest, RequestData
 from bot.turns.calls import Call, Rules, Speaker, Times, answer_of, row_of
 from bot.turns.identity import Identity
 from bot.turns.reads import Reads
-from bot.turns.turn import Json, Turn, Voice, turn_here, voice
+from bot.turns.turn import Turn, Voice, turn_here, voice
 from bot.turns.wishes import Send
 from storage.clock import Clock
 from storage.errors import UnsupportedCall
@@ -26,7 +26,6 @@ from storage.outgoing import METHODS
 
 _NO_WISH: Final = Send()
 _wish: ContextVar[Send] = ContextVar("wish", default=_NO_WISH)
-_NO_CHATS: Final[Mapping[int, Json]] = {}
 
 Answer = bool | dict[str, Any] | list[dict[str, Any]]
 
@@ -162,8 +161,7 @@ class OutboxRequest(BaseRequest):
             placeholder=speaker.next_placeholder() if call.facts.returns_message else None,
         )
         placeholder = await speaker.say(row)
-        known = turn.chats if turn is not None else _NO_CHATS
-        told = Speaker(self._identity.me, known)
+        told = Speaker(self._identity.me, None if turn is None else turn.raw)
         return answer_of(call, told, times, placeholder=placeholder)
 
 

@@ -137,7 +137,6 @@ class Handling:
             received_at_ms=case.item.received_at_ms,
             raw=case.raw,
             outside=self.application.outside,
-            chats=_chats_of(case.update),
         )
         nothing = Harvest(Done(), phase, fact=fact_of(case.update))
         memory = self.application.memory
@@ -247,11 +246,6 @@ class Handling:
         self.followers.discard(follower)
         if not follower.cancelled() and (error := follower.exception()) is not None:
             event("task.failed", task="late task's memory", error=error)
-
-
-def _chats_of(update: Update) -> dict[int, Json]:
-    chat = update.effective_chat
-    return {} if chat is None else {chat.id: chat.to_dict()}
 
 
 def _event(name: str, item: InboxItem, **fields: str | float | BaseException | None) -> None:

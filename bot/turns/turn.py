@@ -85,9 +85,8 @@ class Voice(Protocol):
 class Turn:
     """One update's turn, or that of its error handlers.
 
-    `raw` is the update as Telegram sent it, `chats` are the chats it tells of, by id. `tasks` are
-    those that python-telegram-bot started for it, `errors` what its handlers raised. `outside`
-    takes over once the turn is over.
+    `raw` is the update as Telegram sent it. `tasks` are those that python-telegram-bot started for
+    it, `errors` what its handlers raised. `outside` takes over once the turn is over.
     """
 
     bot: BotName
@@ -96,7 +95,6 @@ class Turn:
     received_at_ms: int
     raw: Json
     outside: Voice
-    chats: Mapping[int, Json] = field(default_factory=dict)
     rows: list[Outgoing] = field(default_factory=list)
     effects: list[Effect] = field(default_factory=list)
     errors: list[Exception] = field(default_factory=list)

@@ -19,6 +19,7 @@ from bot.settings import WebSettings
 from bot.web.backpressure import BackPressure, Marks
 from bot.web.dashboard.page import StatusPage
 from bot.web.health import ROLE, Health
+from bot.web.intake import Intake
 from bot.web.listening import address_of, listening
 from bot.web.meter import Meter
 from bot.web.pulse import Pulse
@@ -28,6 +29,7 @@ from storage.clock import Clock
 from storage.database import Database, opened, require_sound_sqlite
 from storage.doorbell import Doorbell
 from storage.errors import StorageError
+from storage.failpoint import Failpoints
 from storage.heartbeats import RoleState
 from storage.lifecycle import BotName
 from storage.migrate import migrate
@@ -94,8 +96,9 @@ class _Role:
         self._pulse = Pulse(
             self._backpressure, self._health, self._meter, clock=clock, notifier=self._notifier
         )
+        failpoints = Failpoints(house.testing.failpoint)
         webhook = Webhook(
-            database,
+            Intake(database, clock, failpoints),
             Door(_secrets(settings), house.web.allowed_networks),
             self._backpressure,
             meter=self._meter,

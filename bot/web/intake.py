@@ -14,7 +14,9 @@ from storage import inbox
 from storage.clock import Clock
 from storage.database import Database
 from storage.errors import StorageError
+from storage.failpoint import Failpoints
 from storage.inbox import Received, Reception
+from storage.lifecycle import BotName, InboxId
 
 BATCH_MAX: Final = 256
 # One quiet turn is chance: those who were just answered are about to write again.
@@ -32,9 +34,12 @@ class _Waiting:
 class Intake:
     """Puts updates into the inbox, many at a time."""
 
-    def __init__(self, database: Database, clock: Clock) -> None:
+    def __init__(
+        self, database: Database, clock: Clock, failpoints: Failpoints | None = None
+    ) -> None:
         self._database = database
         self._clock = clock
+        self._failpoints = failpoints or Failpoints()
         self._waiting: list[_Waiting] = []
         self._keeper: asyncio.Task[None] | None = None
 
@@ -43,12 +48,25 @@ class Intake:
 
         Raises StorageError when it could not be kept.
         """
+        self._failpoints.reach("web.received")
         loop = asyncio.get_running_loop()
         told: asyncio.Future[Reception] = loop.create_future()
         self._waiting.append(_Waiting(update, told))
         if self._keeper is None:
             self._keeper = loop.create_task(self._keep_all(), name="web-intake")
-        return await told
+        reception = await told
+        self._failpoints.reach("web.committed")
+        return reception
+
+    async def keep_aside(self, bot: BotName, body: bytes, reason: str) -> InboxId:
+        """Store raw bytes that are no update; when this returns they are on disk.
+
+        Raises StorageError when they could not be kept.
+        """
+        receipt = await self._database.write(
+            partial(inbox.quarantine, bot=bot, body=body, reason=reason)
+        )
+        return receipt.id
 
     async def _keep_all(self) -> None:
         try:

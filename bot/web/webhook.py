@@ -11,7 +11,6 @@ those ends the webhook. Never a redirect: Telegram doesn't follow one.
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import assert_never
 
 from starlette.requests import ClientDisconnect, Request
@@ -22,9 +21,7 @@ from bot.web.backpressure import BackPressure
 from bot.web.head import is_one_of, read_head
 from bot.web.intake import Intake
 from bot.web.meter import Meter
-from storage import inbox
 from storage.clock import Clock
-from storage.database import Database
 from storage.envelope import Envelope, Unreadable, read_envelope
 from storage.errors import StorageError
 from storage.inbox import Received, Reception
@@ -62,7 +59,7 @@ class Webhook:
 
     def __init__(
         self,
-        database: Database,
+        intake: Intake,
         door: Door,
         backpressure: BackPressure,
         *,
@@ -70,8 +67,7 @@ class Webhook:
         clock: Clock,
         on_stored: Callable[[], None],
     ) -> None:
-        self._database = database
-        self._intake = Intake(database, clock)
+        self._intake = intake
         self._door = door
         self._backpressure = backpressure
         self._meter = meter
@@ -131,10 +127,8 @@ class Webhook:
             case Envelope():
                 await self._receive(bot, outside, body)
             case Unreadable(reason):
-                receipt = await self._database.write(
-                    partial(inbox.quarantine, bot=bot, body=body, reason=reason)
-                )
-                event("inbox.quarantined", bot=bot, inbox_id=receipt.id, reason=reason)
+                kept = await self._intake.keep_aside(bot, body, reason)
+                event("inbox.quarantined", bot=bot, inbox_id=kept, reason=reason)
             case _:
                 assert_never(outside)
 

@@ -19,6 +19,8 @@ from heartbeats
 order by role, owner;
 
 -- name: prune
--- Forget processes that were not heard of for long.
+-- Forget processes that were not heard of for long, and silent ones whose role another one serves.
 delete from heartbeats
-where beat_at_ms < :before_ms;
+where
+    beat_at_ms < :before_ms
+    or (role = :role and owner != :owner and beat_at_ms < :silent_before_ms);

@@ -9,7 +9,7 @@ noted and the step is tried again later, as each role would.
 import asyncio
 import contextlib
 import random
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -132,13 +132,13 @@ class Crossing:
                 continue
             now, waiting = waiting[:_AT_ONCE], waiting[_AT_ONCE:]
             stored, handled, sent, _ = await asyncio.gather(
-                asyncio.gather(*(self._receive(update) for update in now)),
+                self._receive(now),
                 self._handle(self._leases[0]),
                 self._send(self._leases[1]),
                 self._checkpoint(dice),
             )
-            waiting += [update for update, kept in zip(now, stored, strict=True) if not kept]
-            if not waiting and not handled and not sent and all(stored):
+            waiting += [] if stored else now
+            if not (waiting or handled or sent):
                 return True
         return False
 
@@ -159,11 +159,11 @@ class Crossing:
             self._leases.append(lease)
         return True
 
-    async def _receive(self, update_id: int) -> bool:
-        lane = chat_lane(chat_of(update_id))
-        update = Received(BOT, update_id, "message", lane, None, body_of(update_id))
-        kept = await self._write(self._web, lambda tx: inbox.receive(tx, update))
-        if kept is not None:
+    async def _receive(self, updates: Sequence[int]) -> bool:
+        """Store what came together, as the webhook does; False when it has to come again."""
+        received = [_received(update_id) for update_id in updates]
+        kept = await self._write(self._web, partial(inbox.receive_all, updates=received))
+        for update_id in updates if kept is not None else ():
             self._record.note(Stored(update_id))
         return kept is not None
 
@@ -239,6 +239,11 @@ def rows_of(inbox_id: int, update_id: int) -> list[Outgoing]:
         )
         for index in range(ROWS_PER_TURN)
     ]
+
+
+def _received(update_id: int) -> Received:
+    lane = chat_lane(chat_of(update_id))
+    return Received(BOT, update_id, "message", lane, None, body_of(update_id))
 
 
 def _take_lease(tx: Tx, role: str) -> Lease | None:

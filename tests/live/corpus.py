@@ -29,16 +29,20 @@ class Collected:
     is_readable: bool
 
 
+def collected() -> list[dict[str, Any]]:
+    """Every entry of the corpus, as its README describes it."""
+    folder = resources.files("tests") / "data" / "updates"
+    files = sorted(folder.iterdir(), key=lambda each: each.name)
+    texts = [each.read_text(encoding="utf-8") for each in files if each.name.endswith(".json")]
+    return [entry for text in texts for entry in json.loads(text)]
+
+
 def corpus(now_s: int) -> Iterator[Collected]:
     """Every update of the corpus, dated `now_s`."""
-    folder = resources.files("tests") / "data" / "updates"
-    for file in sorted(folder.iterdir(), key=lambda each: each.name):
-        if not file.name.endswith(".json"):
-            continue
-        for entry in json.loads(file.read_text(encoding="utf-8")):
-            name = f"{file.name.removesuffix('.json')}: {entry['name']}"
-            update = _dated(entry["update"], now_s)
-            yield Collected(name, update, is_readable=entry["ptb_22_8"] == "ok")
+    for entry in collected():
+        update = _dated(entry["update"], now_s)
+        name = f"{entry['repo']}: {entry['name']}"
+        yield Collected(name, update, is_readable=entry["ptb_22_8"] == "ok")
 
 
 def _dated(update: dict[str, Any], now_s: int) -> dict[str, Any]:

@@ -1,4 +1,7 @@
-"""The role as a whole: it starts without Telegram, takes over, and ends in order."""
+"""The role as a whole: it starts without Telegram, takes over, and ends in order.
+
+On the system's clock, as two connections share the file here, and who finds it busy waits.
+"""
 
 import asyncio
 import json
@@ -19,6 +22,7 @@ from bot.turns.app import run_worker
 from bot.turns.application import TurnApplication
 from bot.turns.loading import load_handlers
 from storage import bots, heartbeats, inbox, leases
+from storage.clock import SystemClock
 from storage.database import Database, opened
 from storage.doorbell import Doorbell
 from storage.envelope import Envelope, read_envelope
@@ -29,7 +33,6 @@ from storage.migrate import migrate
 from storage.options import BotOptions, Settings, TelegramOptions, WorkerOptions
 from storage.settings import ServiceEnvironment, Token
 from tests.integration.turns.stand import Context, message, until
-from tests.simulator.clock import VirtualClock
 
 BOT = BotName("main")
 TOKEN = Token("4242:AAsecretSECRETsecretSECRETsecretSECRET")
@@ -56,7 +59,7 @@ def handlers(monkeypatch: pytest.MonkeyPatch) -> dict[str, asyncio.Event]:
         application.add_handler(MessageHandler(filters.TEXT, echo))
 
     module = ModuleType("handlers_of_a_test")
-    module.register = register  # type: ignore[attr-defined]
+    vars(module)["register"] = register
     monkeypatch.setitem(sys.modules, module.__name__, module)
     return gates
 
@@ -72,7 +75,7 @@ def settings(folder: Path, token: Token = TOKEN) -> WorkerSettings:
 
 
 @asynccontextmanager
-async def database(folder: Path, clock: VirtualClock) -> AsyncIterator[Database]:
+async def database(folder: Path, clock: SystemClock) -> AsyncIterator[Database]:
     path = folder / "ferryman.db"
     migrate(path, clock)
     async with opened(path, clock) as db:
@@ -99,7 +102,7 @@ async def until_state(db: Database, update: InboxId, state: InboxState) -> None:
 class Role:
     """A worker in a task."""
 
-    def __init__(self, given: WorkerSettings, clock: VirtualClock) -> None:
+    def __init__(self, given: WorkerSettings, clock: SystemClock) -> None:
         self.stop = asyncio.Event()
         self.task = asyncio.get_running_loop().create_task(
             run_worker(given, clock=clock, stop=self.stop)
@@ -115,7 +118,7 @@ class Role:
 async def test_updates_are_handled_while_telegram_can_not_be_reached(
     tmp_path: Path, handlers: dict[str, asyncio.Event]
 ) -> None:
-    clock = VirtualClock()
+    clock = SystemClock()
     async with database(tmp_path, clock) as db:
         update = await says(db, "hello", 1)
         role = Role(settings(tmp_path), clock)
@@ -134,7 +137,7 @@ async def test_updates_are_handled_while_telegram_can_not_be_reached(
 async def test_a_ring_is_answered_at_once(
     tmp_path: Path, handlers: dict[str, asyncio.Event]
 ) -> None:
-    clock = VirtualClock()
+    clock = SystemClock()
     bell = Doorbell(tmp_path, "web")
     async with database(tmp_path, clock) as db:
         role = Role(settings(tmp_path), clock)
@@ -150,7 +153,7 @@ async def test_a_ring_is_answered_at_once(
 async def test_a_stop_lets_a_running_turn_finish_and_starts_no_other(
     tmp_path: Path, handlers: dict[str, asyncio.Event]
 ) -> None:
-    clock = VirtualClock()
+    clock = SystemClock()
     async with database(tmp_path, clock) as db:
         running = await says(db, "/wait", 1)
         role = Role(settings(tmp_path), clock)
@@ -167,27 +170,46 @@ async def test_a_stop_lets_a_running_turn_finish_and_starts_no_other(
 async def test_a_second_worker_stands_by_and_takes_over(
     tmp_path: Path, handlers: dict[str, asyncio.Event]
 ) -> None:
-    clock = VirtualClock()
+    clock = SystemClock()
     async with database(tmp_path, clock) as db:
         first = Role(settings(tmp_path), clock)
         await until_state(db, await says(db, "one", 1), InboxState.DONE)
         second = Role(settings(tmp_path), clock)
+        expected = [heartbeats.RoleState.READY, heartbeats.RoleState.STANDBY]
         async with asyncio.timeout(10):
-            while len(await db.read(heartbeats.everyone)) < 2:
+            while sorted(beat.state for beat in await db.read(heartbeats.everyone)) != expected:
                 """Look again: reading takes its time."""
-        states = {beat.state for beat in await db.read(heartbeats.everyone)}
-        assert states == {heartbeats.RoleState.READY, heartbeats.RoleState.STANDBY}
         await first.end()
         update = await says(db, "two", 2)
-        clock.advance_ms(1_000)
         await until_state(db, update, InboxState.DONE)
         await second.end()
+
+
+async def test_a_worker_that_loses_its_bot_stands_by_and_comes_back(
+    tmp_path: Path, handlers: dict[str, asyncio.Event]
+) -> None:
+    """Another process had taken over, and died: what it had in hand is handled after all."""
+    clock = SystemClock()
+    async with database(tmp_path, clock) as db:
+        running = await says(db, "/wait", 1)
+        role = Role(settings(tmp_path), clock)
+        await handlers["begun"].wait()
+        ghost = Doorbell(tmp_path, "worker")
+        taken = await db.write(
+            partial(leases.take, name="worker:main", owner=ghost.name, is_dead=lambda _: True)
+        )
+        assert taken is not None
+        ghost.close()
+        handlers["gate"].set()
+        await until_state(db, running, InboxState.DONE)
+        assert len(await db.fetch("outbox.queue", {"bot": BOT, "after_id": 0, "limit": 9})) == 1
+        await role.end()
 
 
 async def test_a_token_of_another_bot_is_refused(
     tmp_path: Path, handlers: dict[str, asyncio.Event]
 ) -> None:
-    clock = VirtualClock()
+    clock = SystemClock()
     async with database(tmp_path, clock) as db:
         await db.write(partial(bots.bind, name=BOT, bot_id=1))
         role = Role(settings(tmp_path), clock)
@@ -230,8 +252,8 @@ def test_the_handlers_that_ship_are_found() -> None:
 async def test_a_bell_is_heard_by_nobody_once_the_worker_has_ended(
     tmp_path: Path, handlers: dict[str, asyncio.Event]
 ) -> None:
-    clock = VirtualClock()
+    clock = SystemClock()
     role = Role(settings(tmp_path), clock)
-    await until(lambda: (tmp_path / "bells").exists())
+    await until((tmp_path / "bells").exists)
     await role.end()
     assert list((tmp_path / "bells").iterdir()) == []

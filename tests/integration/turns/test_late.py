@@ -79,6 +79,35 @@ async def test_a_job_remembers_for_its_user(tmp_path: Path) -> None:
         assert await stand.texts() == ["1"]
 
 
+async def test_a_job_does_not_find_what_a_failed_turn_had_changed(tmp_path: Path) -> None:
+    begun, fail = asyncio.Event(), asyncio.Event()
+    found: list[int] = []
+
+    async def job(context: Context) -> None:
+        begun.set()
+        await fail.wait()
+        await until(lambda: "n" not in context.user_data)
+        context.user_data["from the job"] = True
+        found.append(len(context.user_data))
+
+    async def change(update: Update, context: Context) -> None:
+        context.user_data["n"] = 1
+        context.job_queue.run_once(job, SOON, user_id=7)
+        await begun.wait()
+        fail.set()
+        raise ValueError
+
+    async def tell(update: Update, context: Context) -> None:
+        assert update.message is not None
+        await update.message.reply_text(" ".join(context.user_data))
+
+    async with standing(tmp_path, handling(change=change, tell=tell)) as stand:
+        await stand.hears("/change")
+        await until(lambda: found == [1])
+        await stand.hears("/tell")
+        assert await stand.texts() == ["from the job"]
+
+
 async def test_an_error_of_a_job_reaches_the_error_handlers(tmp_path: Path) -> None:
     caught: list[Any] = []
 

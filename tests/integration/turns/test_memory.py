@@ -23,9 +23,9 @@ from tests.integration.turns.stand import BOT, Context, Register, Stand, message
 
 
 async def count(update: Update, context: Context) -> None:
-    context.user_data["n"] = context.user_data.get("n", 0) + 1
-    context.chat_data["last"] = update.effective_message.text  # type: ignore[union-attr]
     assert update.message is not None
+    context.user_data["n"] = context.user_data.get("n", 0) + 1
+    context.chat_data["last"] = update.message.text
     await update.message.reply_text(str(context.user_data["n"]))
     if update.message.text == "boom":
         raise ValueError

@@ -24,9 +24,19 @@ from bot.turns.handling import Again, Finish
 from bot.turns.turn import Phase, placeholder_of
 from bot.turns.wishes import opt_in, opt_out, raw_update
 from storage import chats
+from storage.database import connect
 from storage.inbox import InboxItem
 from storage.lifecycle import InboxId, InboxState
-from tests.integration.turns.stand import BOT, Context, Register, Stand, message, press, standing
+from tests.integration.turns.stand import (
+    BOT,
+    Context,
+    Register,
+    Stand,
+    message,
+    press,
+    standing,
+    until,
+)
 
 
 async def echo(update: Update, context: Context) -> None:
@@ -392,3 +402,31 @@ async def test_arbitrary_callback_data_is_put_in_as_the_library_does_it(
     async with standing(tmp_path, answering(TALK)) as stand:
         await stand.handle(await stand.receive(callback_query=press("x")))
         assert [update.callback_query is not None for update in put_in] == [True]
+
+
+async def test_a_database_that_is_busy_for_long_costs_time_and_no_second_run(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The handlers have run: the commit is tried until it succeeds."""
+    runs = []
+
+    async def once(update: Update, context: Context) -> None:
+        runs.append(update.update_id)
+        await echo(update, context)
+
+    async with standing(tmp_path, answering(MessageHandler(filters.TEXT, once))) as stand:
+        item = await stand.claim(await stand.says("hello"))
+        other = connect(stand.db.path)
+        other.execute("begin immediate", {})
+        handling = asyncio.ensure_future(stand.handling.handle(item, stand.lease))
+        await until(lambda: runs != [] and stand.clock.next_due_ms() is not None)
+        while "storage.failed" not in caplog.text:
+            stand.clock.advance_ms(1_000)
+            await until(lambda: stand.clock.next_due_ms() is not None)
+        other.execute("rollback", {})
+        other.close()
+        while not handling.done():
+            stand.clock.advance_ms(1_000)
+            await asyncio.sleep(0)
+        assert len(runs) == 1
+        assert await stand.texts() == ["you said hello"]

@@ -16,7 +16,7 @@ from tests.integration.web.door import (
     posted,
     update,
 )
-from tests.unit.storage.test_envelope import corpus
+from tests.live.corpus import collected
 
 
 async def test_an_update_is_stored_with_its_original_bytes_and_answered_empty(
@@ -33,7 +33,7 @@ async def test_an_update_is_stored_with_its_original_bytes_and_answered_empty(
 
 
 async def test_every_real_payload_is_acknowledged_and_stored_once(tmp_path: Path) -> None:
-    updates = [entry["update"] for entry in corpus()]
+    updates = [entry["update"] for entry in collected()]
     async with open_door(tmp_path) as door:
         for _ in range(2):
             answers = await asyncio.gather(*(door.post(posted(each)) for each in updates))

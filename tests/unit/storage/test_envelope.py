@@ -8,6 +8,7 @@ import pytest
 from telegram import Update
 
 from storage.envelope import NO_KIND, ODD_KIND, UPDATE_ID_MAX, Envelope, Unreadable, read_envelope
+from tests.live.corpus import collected
 
 DATA = resources.files("tests") / "data"
 KINDS = json.loads((DATA / "botapi" / "update-kinds.json").read_text("utf-8"))["10.3"]
@@ -127,12 +128,6 @@ def body(kind: str, content: object, update_id: int = 5) -> bytes:
     return json.dumps({"update_id": update_id, kind: content}, separators=(",", ":")).encode()
 
 
-def corpus() -> list[dict[str, Any]]:
-    files = sorted((DATA / "updates").iterdir(), key=lambda file: file.name)
-    texts = [file.read_text("utf-8") for file in files if file.name.endswith(".json")]
-    return [entry for text in texts for entry in json.loads(text)]
-
-
 def test_the_table_has_every_kind_there_is() -> None:
     assert sorted(TABLE) == sorted(KINDS)
 
@@ -197,7 +192,7 @@ def test_a_reason_quotes_nothing_of_the_body() -> None:
         assert "secret" not in found.reason
 
 
-@pytest.mark.parametrize("entry", corpus(), ids=lambda entry: str(entry["name"]))
+@pytest.mark.parametrize("entry", collected(), ids=lambda entry: str(entry["name"]))
 def test_lanes_are_those_of_the_effective_chat_and_user(entry: dict[str, Any]) -> None:
     """As python-telegram-bot sees them: by these a turn's state is kept."""
     raw = json.dumps(entry["update"], separators=(",", ":")).encode()

@@ -25,7 +25,7 @@ from storage.outgoing import Outgoing
 RULES = Rules(reply_ttl_ms=3_600_000, bulk_ttl_ms=86_400_000, on_uncertain=OnUncertain.HOLD)
 TIMES = Times(now_ms=1_000_000, heard_at_ms=990_000)
 ME = {"id": 1, "is_bot": True, "first_name": "Ferry", "username": "ferry_bot"}
-NOBODY = Speaker(ME, {})
+NOBODY = Speaker(ME)
 TRUE: object = True
 
 
@@ -82,12 +82,16 @@ def test_an_answer_waits_for_nobody_and_expires_with_the_press() -> None:
 
 
 @pytest.mark.parametrize(
-    ("method", "expires"), [("editMessageText", True), ("deleteMessage", False)]
+    ("method", "expires_at_ms"),
+    [("editMessageText", TIMES.now_ms + RULES.reply_ttl_ms), ("deleteMessage", None)],
 )
-def test_edits_and_deletes_may_go_again_by_themselves(method: str, expires: bool) -> None:  # noqa: FBT001
+def test_edits_and_deletes_may_go_again_by_themselves(
+    method: str, expires_at_ms: int | None
+) -> None:
+    """What should not be seen should not be seen later either: a delete does not expire."""
     changed = row(method, {"chat_id": "7", "message_id": "3"})
     assert changed.on_uncertain is OnUncertain.RESEND
-    assert (changed.expires_at_ms is not None) is expires
+    assert changed.expires_at_ms == expires_at_ms
 
 
 def test_a_wish_decides_what_is_done_when_nobody_can_tell() -> None:
@@ -154,12 +158,19 @@ def test_the_chat_of_an_echo_is_guessed_where_the_update_does_not_tell(
     assert told({"chat_id": chat_id, "text": "x"})["chat"]["type"] == kind
 
 
-def test_the_chat_of_an_echo_is_the_updates_own_where_it_tells() -> None:
-    known = {"id": -1005, "type": "channel", "title": "News"}
-    assert (
-        told({"chat_id": "-1005", "text": "x"}, speaker=Speaker(ME, {-1005: known}))["chat"]
-        == known
-    )
+CREW = {"id": -1005, "type": "channel", "title": "Crew"}
+
+
+@pytest.mark.parametrize(
+    "update",
+    [{"channel_post": {"chat": CREW}}, {"callback_query": {"message": {"chat": CREW}}}],
+    ids=list,
+)
+def test_the_chat_of_an_echo_is_the_updates_own_where_it_tells(update: Json) -> None:
+    found = told({"chat_id": "-1005", "text": "x"}, speaker=Speaker(ME, update))
+    assert found["chat"] == CREW
+    other = told({"chat_id": "-1006", "text": "x"}, speaker=Speaker(ME, update))
+    assert other["chat"] != CREW
 
 
 def test_an_edit_is_answered_with_the_message_and_one_without_a_chat_with_true() -> None:

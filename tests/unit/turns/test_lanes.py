@@ -105,10 +105,9 @@ def may_start(pending: Iterable[PendingUpdate], running: Iterable[PendingUpdate]
     return chosen
 
 
-@given(UPDATES, st.randoms(use_true_random=False))
+@given(UPDATES, st.data())
 def test_lanes_follow_the_rule_in_whatever_order_turns_end(
-    content: list[tuple[str | None, str | None]],
-    chance: st.randoms,  # type: ignore[valid-type]
+    content: list[tuple[str | None, str | None]], data: st.DataObject
 ) -> None:
     updates = {
         InboxId(number): waiting(number, chat, user)
@@ -122,7 +121,7 @@ def test_lanes_follow_the_rule_in_whatever_order_turns_end(
         expected = may_start(pending, [updates[number] for number in running])
         assert start(lanes) == expected
         running |= set(expected)
-        ended = chance.choice(sorted(running))  # type: ignore[attr-defined]
+        ended = data.draw(st.sampled_from(sorted(running)))
         lanes.finish(ended)
         running.discard(ended)
         del left[ended]

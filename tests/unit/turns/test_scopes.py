@@ -21,6 +21,10 @@ async def nothing(update: Update, context: object) -> None:
     """Do nothing."""
 
 
+async def later(context: object) -> None:
+    """Do nothing, as a job."""
+
+
 def conversation(
     name: str, *, per_chat: bool = True, per_user: bool = True, per_message: bool = False
 ) -> ConversationHandler[Any]:
@@ -97,7 +101,7 @@ def test_nested_conversations_are_found_and_forgetful_ones_are_not() -> None:
 
 
 def test_a_job_touches_the_user_and_chat_it_names() -> None:
-    job: Job[Any] = Job(nothing, chat_id=-100, user_id=7)  # type: ignore[arg-type]
+    job: Job[Any] = Job(later, chat_id=-100, user_id=7)
     assert scopes_of_job(job, []).names() == ["user:7", "chat:-100"]
 
 
@@ -105,6 +109,6 @@ def test_the_timer_of_a_conversation_touches_what_its_update_touched() -> None:
     class Timer:
         update = parsed(message=message("hi", user=7, chat=-100))
 
-    job: Job[Any] = Job(nothing, data=Timer())  # type: ignore[arg-type]
+    job: Job[Any] = Job(later, data=Timer())
     handler = conversation("order")
     assert scopes_of_job(job, [handler]).places == (Place("order", (-100, 7)),)

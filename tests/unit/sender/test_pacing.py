@@ -1,0 +1,223 @@
+"""The gates: no sliding window that Telegram may look at ever holds more than it should."""
+
+import heapq
+import itertools
+from dataclasses import dataclass, field
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sender.pacing import FORGET_EVERY_CALLS, NEVER_MS, Gates, PacedCall, Rates
+from storage.lifecycle import Priority
+from storage.outgoing import CallKind, chat_lane
+
+RATES = Rates(
+    chat_per_second=1.0, chat_burst=1, group_per_minute=20, bot_per_second=30, bulk_per_second=25
+)
+
+
+def call(
+    chat_id: int = 7,
+    kind: CallKind = CallKind.SEND,
+    priority: Priority = Priority.INTERACTIVE,
+    lane: str | None = None,
+) -> PacedCall:
+    return PacedCall(chat_lane(chat_id) if lane is None else lane, chat_id, kind, priority)
+
+
+def sent(gates: Gates, made: PacedCall, now_ms: int) -> None:
+    gates.began(made)
+    gates.ended(made, now_ms)
+
+
+def test_a_quiet_chat_lets_a_call_through_at_once() -> None:
+    assert Gates(RATES).admit_at(call(), 1_000) == 1_000
+
+
+def test_a_chat_counts_from_the_answer() -> None:
+    gates = Gates(RATES)
+    gates.began(call())
+    assert gates.admit_at(call(), 10) == NEVER_MS, "one at a time"
+    gates.ended(call(), 8_000)
+    assert gates.admit_at(call(), 8_001) == 9_001
+    assert gates.admit_at(call(8), 8_001) == 8_001
+
+
+def test_a_burst_is_let_through_and_then_the_rate_holds() -> None:
+    gates = Gates(Rates(1.0, 3, 20, 30, 25))
+    for _ in range(3):
+        assert gates.admit_at(call(), 1) == 1
+        sent(gates, call(), 0)
+    assert gates.admit_at(call(), 1) == 1_001
+
+
+def test_a_group_has_a_minute_of_its_own() -> None:
+    gates = Gates(Rates(1000.0, 1000, 20, 30_000, 25_000))
+    for second in range(20):
+        sent(gates, call(-7), second * 100)
+    assert gates.admit_at(call(-7), 2_000) == 60_001
+    assert gates.admit_at(call(7), 2_000) == 2_000
+    assert gates.admit_at(call(-7, lane="b:conn:-7"), 2_000) == 2_000
+
+
+def test_a_chat_known_by_name_alone_is_paced_like_a_group() -> None:
+    gates = Gates(Rates(1000.0, 1000, 2, 30_000, 25_000))
+    channel = PacedCall("c:@news", None, CallKind.SEND, Priority.INTERACTIVE)
+    for _ in range(2):
+        sent(gates, channel, 0)
+    assert gates.admit_at(channel, 1_000) == 60_001
+
+
+def test_answers_and_actions_do_not_take_of_the_chats_rate() -> None:
+    gates = Gates(RATES)
+    sent(gates, call(kind=CallKind.ACTION), 0)
+    assert gates.admit_at(call(), 0) == 0
+    sent(gates, call(), 0)
+    assert gates.admit_at(call(kind=CallKind.ACTION), 1) == 1
+    answer = call(kind=CallKind.ANSWER, lane="q:81")
+    assert gates.admit_at(answer, 1) == 1
+
+
+def test_bulk_leaves_room_for_the_others() -> None:
+    gates = Gates(RATES)
+    for chat in range(1, 26):
+        sent(gates, call(chat, priority=Priority.BULK), 0)
+    assert gates.room(Priority.BULK, 0) == 0
+    assert gates.room(Priority.INTERACTIVE, 0) == 5
+    assert gates.bot_at(Priority.BULK, 0) == 1_001
+    assert gates.bot_at(Priority.INTERACTIVE, 0) == 0
+
+
+def test_a_call_that_never_connected_gives_its_places_back() -> None:
+    gates = Gates(Rates(1.0, 1, 1, 1, 1))
+    made = call(-7, priority=Priority.BULK)
+    gates.began(made)
+    gates.withdrew(made)
+    assert gates.admit_at(made, 5) == 5
+
+
+def test_a_rate_below_one_a_second_is_kept_too() -> None:
+    gates = Gates(Rates(0.5, 1, 20, 0.25, 0.25))
+    sent(gates, call(), 0)
+    assert gates.chat_at(call(), 1) == 2_001
+    assert gates.bot_at(Priority.INTERACTIVE, 1) == 4_001
+
+
+def test_the_last_minute_is_taken_up_again_after_a_restart() -> None:
+    gates = Gates(Rates(1000.0, 1000, 2, 30, 25))
+    gates.restore([(call(-7), 40_000), (call(-7), 50_000)])
+    assert gates.admit_at(call(-7), 50_100) == 100_001
+
+
+def test_a_moved_chat_takes_its_past_along() -> None:
+    gates = Gates(RATES)
+    sent(gates, call(-7), 0)
+    gates.move("c:-7", new_lane="c:-1007")
+    assert gates.admit_at(call(-1007), 0) == 1_001
+    assert gates.admit_at(call(-7), 0) == 0
+
+
+def test_a_moved_chat_joins_what_is_under_way_at_its_new_id() -> None:
+    gates = Gates(RATES)
+    sent(gates, call(-7), 0)
+    gates.began(call(-1007))
+    gates.move("c:-7", new_lane="c:-1007")
+    assert gates.admit_at(call(-1007), 0) == NEVER_MS
+    gates.ended(call(-1007), 500)
+    assert gates.admit_at(call(-1007), 600) == 2_001
+
+
+def test_chats_that_have_been_quiet_are_forgotten() -> None:
+    gates = Gates(Rates(1.0, 1, 20, 1e6, 1e6))
+    for number in range(20 * FORGET_EVERY_CALLS):
+        sent(gates, call(number + 1), number)
+    assert gates.chats_remembered < 3 * FORGET_EVERY_CALLS
+
+
+@dataclass
+class Telegram:
+    """What arrives, and when: between the moment a call leaves and that of its answer."""
+
+    arrivals: dict[str, list[int]] = field(default_factory=dict)
+    all: list[int] = field(default_factory=list)
+    bulk: list[int] = field(default_factory=list)
+
+    def hears(self, made: PacedCall, at_ms: int) -> None:
+        self.all.append(at_ms)
+        if made.priority is Priority.BULK:
+            self.bulk.append(at_ms)
+        if made.is_counted_by_chat:
+            self.arrivals.setdefault(made.lane, []).append(at_ms)
+
+
+def fullest(moments: list[int], span_ms: int) -> int:
+    """The most calls that any window of this length holds, its end not counted."""
+    moments = sorted(moments)
+    most = first = 0
+    for last, at_ms in enumerate(moments):
+        while moments[first] <= at_ms - span_ms:
+            first += 1
+        most = max(most, last - first + 1)
+    return most
+
+
+CALLS = st.lists(
+    st.tuples(
+        st.sampled_from([1, 2, 3, -4, -5]),
+        st.sampled_from(list(CallKind)),
+        st.sampled_from(list(Priority)),
+        st.integers(0, 400),  # how long until the next one is wanted
+        st.integers(0, 9_000),  # how long its answer takes
+        st.floats(0, 1),  # when, of that time, it arrives
+    ),
+    min_size=1,
+    max_size=120,
+)
+LIMITS = st.builds(
+    Rates,
+    chat_per_second=st.sampled_from([0.5, 1.0, 3.0]),
+    chat_burst=st.integers(1, 4),
+    group_per_minute=st.integers(1, 6),
+    bot_per_second=st.sampled_from([0.5, 1, 3, 8]),
+    bulk_per_second=st.sampled_from([0.5, 1, 2, 5]),
+)
+
+
+@settings(max_examples=150)
+@given(rates=LIMITS, calls=CALLS)
+def test_no_sliding_window_is_ever_exceeded_at_telegrams_end(
+    rates: Rates, calls: list[tuple[int, CallKind, Priority, int, int, float]]
+) -> None:
+    gates, telegram = Gates(rates), Telegram()
+    now_ms = 0
+    order = itertools.count()
+    under_way: list[tuple[int, int, PacedCall]] = []
+    for chat_id, kind, priority, gap_ms, answer_ms, share in calls:
+        made = call(chat_id, kind, priority)
+        now_ms += gap_ms
+        while (at_ms := gates.admit_at(made, now_ms)) > now_ms:
+            ends_ms = under_way[0][0] if under_way else NEVER_MS
+            now_ms = min(at_ms, max(now_ms, ends_ms))
+            assert now_ms < NEVER_MS, "somebody waits for nothing"
+            while under_way and under_way[0][0] <= now_ms:
+                ended_ms, _, ended = heapq.heappop(under_way)
+                gates.ended(ended, max(ended_ms, now_ms))
+        gates.began(made)
+        telegram.hears(made, now_ms + int(answer_ms * share))
+        heapq.heappush(under_way, (now_ms + answer_ms, next(order), made))
+    _check(telegram, rates)
+
+
+def _check(telegram: Telegram, rates: Rates) -> None:
+    for moments, per_second in (
+        (telegram.all, rates.bot_per_second),
+        (telegram.bulk, rates.bulk_per_second),
+    ):
+        span_ms = 1_000 if per_second >= 1 else round(1_000 / per_second)
+        assert fullest(moments, span_ms) <= max(1, int(per_second))
+    for lane, moments in telegram.arrivals.items():
+        if lane.startswith("c:-"):
+            assert fullest(moments, 60_000) <= rates.group_per_minute
+        for span_ms in (1, 500, 1_000, 2_500, 10_000):
+            allowed = rates.chat_burst + rates.chat_per_second * span_ms / 1_000
+            assert fullest(moments, span_ms) <= allowed
