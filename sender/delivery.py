@@ -78,10 +78,14 @@ class Delivered:
 class Delivery:
     """The calls of one bot, for as long as this process owns it."""
 
-    def __init__(self, tools: Tools, sender: Sender, memory: BotMemory) -> None:
+    def __init__(
+        self, tools: Tools, sender: Sender, memory: BotMemory, on_answered: Callable[[], None]
+    ) -> None:
+        """`on_answered` is called when a call is over, before its answer is written down."""
         self._tools = tools
         self._sender = sender
         self._memory = memory
+        self._on_answered = on_answered
 
     async def deliver(self, taken: Taken, call: Call) -> Delivered:
         """Make the call of a stamped row and settle the row by its answer."""
@@ -93,6 +97,7 @@ class Delivery:
         verdict = classify(answer, call.method)
         settling = self._decide(taken, answer, verdict, duration_ms=clock.boot_ms() - began_ms)
         tell_waits(settling)
+        self._on_answered()
         settled = await self._record(settling)
         self._tools.failpoints.reach("sender.settled")
         is_refusal = not isinstance(verdict, Sent)

@@ -8,26 +8,24 @@ crash knows what may have left.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 from sender.breaker import BreakerState
-from sender.calls import Call, Unsayable, render
-from sender.claiming import Heir, Inherited, Taken, lease_name, pick, take_over
+from sender.calls import Call
+from sender.claiming import Heir, Inherited, lease_name, pick, take_over
 from sender.delivery import Delivery, Sender, Tools
+from sender.dispatch import Dispatch, Ready, Way
 from sender.memory import BotMemory, Pace
-from sender.policy import Bury, Fate, Hold, Requeue, Spend, StopBot
-from sender.settling import Settling, settle
+from sender.policy import Fate, Hold, StopBot
 from sender.telling import tell_inherited, tell_picked
 from sender.verdict import Fatal, classify
-from storage import leases, outbox
-from storage.database import Tx
+from storage import leases
 from storage.errors import LeaseLost
 from storage.leases import LEASE_MS, Lease
-from storage.lifecycle import AttemptStage, OutboxState, Priority
-from storage.outbox import AttemptEnd
+from storage.lifecycle import OutboxState, Priority
 from storage.telemetry import event
 
 LEASE_MARGIN_MS = 1_000
@@ -94,8 +92,8 @@ class Drain:
         self._is_lost = False
         self._failure: BaseException | None = None
         self._under_way: set[asyncio.Task[None]] = set()
-        self._memory = BotMemory(pace, tools.clock)
-        self._delivery = Delivery(tools, sender, self._memory)
+        self._in_flight = 0
+        self._begin()
         self.report = DrainReport()
 
     @property
@@ -110,13 +108,14 @@ class Drain:
 
     @property
     def is_resting(self) -> bool:
-        """Whether it waits to be rung, with nothing left to look at; calls may be under way."""
-        return self._is_waiting and not self._wake.is_set()
+        """Whether it waits to be rung, with nothing left to write; calls may be under way."""
+        is_written = len(self._under_way) == self._in_flight
+        return self._is_waiting and is_written and not self._wake.is_set()
 
     @property
     def in_flight(self) -> int:
-        """How many calls are under way."""
-        return len(self._under_way)
+        """How many calls are under way. One that was answered and is being recorded is not."""
+        return self._in_flight
 
     def ring(self, *, reload_cooldowns: bool = False) -> None:
         """Something may have changed: look. Others may have persisted a wait in the meantime."""
@@ -178,12 +177,18 @@ class Drain:
         tell_inherited(heir.bot, heir.owner, inherited)
         return inherited
 
+    def _begin(self) -> None:
+        """Begin with an empty memory, as what an earlier ownership remembered may be wrong now."""
+        self._memory = BotMemory(self._pace, self._tools.clock)
+        self._delivery = Delivery(self._tools, self._sender, self._memory, self._answered)
+        way = Way(self._reason_to_keep, start=lambda ready: self._start(self._deliver(ready)))
+        self._dispatch = Dispatch(self._tools, self._memory, way)
+
     async def _own(self, inherited: Inherited) -> None:
         lease = self._lease = inherited.lease
         self._is_lost = self._has_told_waiting = False
-        self._memory = BotMemory(self._pace, self._tools.clock)
+        self._begin()
         self._memory.inherit(inherited)
-        self._delivery = Delivery(self._tools, self._sender, self._memory)
         self._enter(DrainState.OWNING)
         self._wake.set()
         try:
@@ -227,7 +232,7 @@ class Drain:
         look = self._memory.look(
             self._sender.bot,
             lease,
-            in_flight=len(self._under_way),
+            in_flight=self._in_flight,
             reload_cooldowns=self._reload_cooldowns,
         )
         if look.room[Priority.INTERACTIVE] <= 0:
@@ -237,19 +242,25 @@ class Drain:
         picked = await self._tools.write("claim", lambda tx: pick(tx, look, self._tools.clock))
         self._memory.learn(picked.cooldowns)
         tell_picked(self._sender.bot, picked, self._tools.clock.now_ms())
+        kept = 0
         if picked.taken:
-            await self._send_out(lease, picked.taken)
+            kept = await self._dispatch.send_out(lease, picked.taken)
+            self._count_back(kept)
         self._arm(picked.next_due_ms)
-        return picked.look_again
+        return picked.look_again or kept > 0
 
     def _enter(self, state: DrainState) -> None:
         self._state = state
         self._house.changed()
 
     def _require(self, lease: Lease) -> None:
-        """Refuse to go on with a lease that is lost, or may be by the time a call arrives."""
-        if self._is_lost or self._tools.clock.boot_ms() > self._held_until_ms - LEASE_MARGIN_MS:
+        if not self._is_held():
             raise LeaseLost(f"lease {lease.name} was not renewed in time")
+
+    def _is_held(self) -> bool:
+        """Whether the bot is still ours, and will be when a call that leaves now arrives."""
+        ends_ms = self._held_until_ms - LEASE_MARGIN_MS
+        return not self._is_lost and self._tools.clock.boot_ms() <= ends_ms
 
     def _arm(self, next_due_ms: int | None) -> None:
         """Have the alarm ring when something is due next; what is under way rings when it ends."""
@@ -261,90 +272,26 @@ class Drain:
         if moments:
             self._house.arm(min(moments))
 
-    async def _send_out(self, lease: Lease, claimed: Sequence[Taken]) -> None:
-        """Stamp what was claimed and start its calls, looking at the gates before and after."""
-        for taken in claimed:
-            self._memory.gates.began(taken.paced)
-        self._tools.failpoints.reach("sender.claimed")
-        ready = await self._render(await self._look_once_more(claimed))
-        if not ready:
-            return
+    def _reason_to_keep(self) -> str:
+        """Why nothing at all may go now; empty when it may."""
+        if self._stopping:
+            return "stopping"
+        if self._memory.breaker.state is not BreakerState.CLOSED:
+            return "outage"
+        return "" if self._is_held() else "lease"
 
-        def stamp(tx: Tx) -> None:
-            leases.require(tx, lease)
-            outbox.stamp(tx, [taken.claim for taken, _ in ready])
-
-        await self._tools.write("stamp", stamp)
-        self._tools.failpoints.reach("sender.stamped")
-        going = await self._look_once_more([taken for taken, _ in ready])
-        self._require(lease)
-        rendered = {taken.claim.attempt_id: call for taken, call in ready}
-        for taken in going:
-            self._start(self._deliver(taken, rendered[taken.claim.attempt_id]))
-
-    async def _look_once_more(self, claimed: Sequence[Taken]) -> Sequence[Taken]:
-        """Hand back what may not go any more: a wait was ordered, or we are to stop."""
-        going = []
-        back = []
-        for taken in claimed:
-            wait_ms = self._memory.cooling_ms(taken.paced)
-            if wait_ms > 0:
-                back.append(self._back(taken, wait_ms, "cooling"))
-            elif self._stopping or self._memory.breaker.state is not BreakerState.CLOSED:
-                back.append(self._back(taken, 0, "stopping" if self._stopping else "outage"))
-            else:
-                going.append(taken)
-        if back:
-            await self._settle_unsent(back)
-        return going
-
-    def _back(self, taken: Taken, wait_ms: int, reason: str) -> Settling:
-        event("outbox.handed_back", bot=self.bot, outbox_id=taken.claim.item.id, reason=reason)
-        self._memory.gates.withdrew(taken.paced)
-        self.report.handed_back += self._stopping
-        due_ms = self._tools.clock.now_ms() + wait_ms
-        end = AttemptEnd(AttemptStage.HANDED_BACK, None)
-        return Settling(taken.claim, end, Requeue(due_ms, Spend.NOTHING, reason))
-
-    async def _render(self, claimed: Sequence[Taken]) -> Sequence[tuple[Taken, Call]]:
-        """Make the calls; a row that can't be said is buried."""
-        ready = []
-        unsayable = []
-        for taken in claimed:
-            item = taken.claim.item
-            call = render(item.method, item.params, taken.message_ids)
-            if isinstance(call, Unsayable):
-                self._memory.gates.withdrew(taken.paced)
-                end = AttemptEnd(AttemptStage.HANDED_BACK, None, description=call.reason)
-                unsayable.append(Settling(taken.claim, end, Bury(call.reason)))
-                event(
-                    "outbox.dead",
-                    bot=self.bot,
-                    outbox_id=item.id,
-                    method=item.method,
-                    reason=call.reason,
-                )
-            else:
-                ready.append((taken, call))
-        if unsayable:
-            await self._settle_unsent(unsayable)
-        return ready
-
-    async def _settle_unsent(self, settlings: Sequence[Settling]) -> None:
-        def settle_all(tx: Tx) -> None:
-            for settling in settlings:
-                settle(tx, settling)
-
-        await self._tools.write("hand back", settle_all)
-
-    async def _deliver(self, taken: Taken, call: Call) -> None:
-        delivered = await self._delivery.deliver(taken, call)
+    async def _deliver(self, ready: Ready) -> None:
+        delivered = await self._delivery.deliver(ready.taken, ready.call)
         if delivered.is_lost:
             self._is_lost = True
         elif isinstance(delivered.fate, StopBot):
             self._enter(DrainState.STOPPED)
         if self._stopping:
             self._count(delivered.fate)
+
+    def _count_back(self, kept: int) -> None:
+        if self._stopping:
+            self.report.handed_back += kept
 
     def _count(self, fate: Fate) -> None:
         match fate:
@@ -368,6 +315,7 @@ class Drain:
     async def _send_canary(self) -> None:
         breaker, clock = self._memory.breaker, self._tools.clock
         answer = await self._tools.transport.call(self._sender.address, _CANARY)
+        self._answered()
         verdict = classify(answer, _CANARY.method)
         if isinstance(verdict, Fatal):
             self._enter(DrainState.STOPPED)
@@ -376,7 +324,13 @@ class Drain:
         if duration_ms is not None:
             event("sender.breaker_closed", bot=self.bot, duration_ms=duration_ms)
 
+    def _answered(self) -> None:
+        """A call is over: the next claim may be written together with its settlement."""
+        self._in_flight -= 1
+        self._wake.set()
+
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        self._in_flight += 1
         task = asyncio.get_running_loop().create_task(work, name=f"call of {self.bot}")
         self._under_way.add(task)
         task.add_done_callback(self._ended)

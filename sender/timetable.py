@@ -167,7 +167,9 @@ class ApschedulerDriver:
         """Run the alarm's entry at this moment unless it is to run sooner."""
         now_ms = self._clock.now_ms()
         at_ms = max(at_ms, now_ms + 1)
-        stands = self._armed_ms is not None and now_ms < self._armed_ms <= at_ms
+        # One that is due and has not sounded yet must not be put off; one long due is lost.
+        lost_ms = now_ms - TICK_MS
+        stands = self._armed_ms is not None and lost_ms < self._armed_ms <= at_ms
         if self._alarm is None or stands:
             return
         self._armed_ms = at_ms

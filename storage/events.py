@@ -49,9 +49,7 @@ task.failed error task
     a background task ended by an exception
 
 # Updates coming in.
-web.update_stored debug inbox_id update_id kind duration_ms
-    committed, then answered with 200
-web.duplicate debug inbox_id update_id
+web.duplicate debug update_id
     delivered again; nothing stored, answered with 200
 web.refused warning reason status count
     not from Telegram as far as we can tell; nothing stored

@@ -44,12 +44,17 @@ def beat(
     A silent process is remembered, for an operator to see, until another one serves its role.
     """
     now_ms = tx.now_ms()
-    who = {"owner": owner, "role": role}
     told = {"state": state, "now_ms": now_ms, "facts": json.dumps(dict(facts or {}))}
-    tx.run("heartbeats.beat", who | told)
-    silent_before_ms = now_ms - SILENT_AFTER_MS
-    long_gone = {"before_ms": now_ms - FORGET_AFTER_MS, "silent_before_ms": silent_before_ms}
-    tx.run("heartbeats.prune", who | long_gone)
+    tx.run("heartbeats.beat", {"owner": owner, "role": role, **told})
+    tx.run(
+        "heartbeats.prune",
+        {
+            "owner": owner,
+            "role": role,
+            "before_ms": now_ms - FORGET_AFTER_MS,
+            "silent_before_ms": now_ms - SILENT_AFTER_MS,
+        },
+    )
 
 
 def leave(tx: Tx, owner: str) -> None:

@@ -7,7 +7,7 @@ our own arrival number.
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from storage.carriers import columns
@@ -28,7 +28,7 @@ class Received:
     kind: str
     chat_lane: str | None
     user_lane: str | None
-    body: bytes
+    body: bytes = field(repr=False)
 
 
 class Reception(StrEnum):
@@ -65,7 +65,7 @@ class InboxItem:
     bot: BotName
     update_id: int
     kind: str
-    body: bytes
+    body: bytes = field(repr=False)
     claims: int
     received_at_ms: int
 
@@ -80,7 +80,7 @@ class InboxRecord:
     kind: str
     chat_lane: str | None
     user_lane: str | None
-    body: bytes
+    body: bytes = field(repr=False)
     state: InboxState
     claims: int
     received_at_ms: int

@@ -110,5 +110,9 @@ async def point_to_help(update: Update, context: Context) -> None:
 
 async def apologise(update: object, context: Context) -> None:
     """Tell a user that something went wrong. What it was is for the log."""
-    if isinstance(update, Update) and update.effective_message is not None:
-        await update.effective_message.reply_text(texts.APOLOGY)
+    if not isinstance(update, Update):
+        return
+    if update.callback_query is not None:
+        await update.callback_query.answer(texts.APOLOGY, show_alert=True)
+    elif update.message is not None:
+        await update.message.reply_text(texts.APOLOGY)

@@ -16,7 +16,7 @@ from bot.turns.turn import Effect, Phase
 from storage import inbox, leases, outbox, turn_state
 from storage.clock import Clock
 from storage.database import Database, Tx
-from storage.errors import StorageError
+from storage.errors import DiskFull, ReadOnly, StorageBusy, StorageError
 from storage.inbox import InboxItem
 from storage.leases import Lease
 from storage.outgoing import Outgoing
@@ -26,6 +26,9 @@ T = TypeVar("T")
 
 RETRY_MS_MIN: Final = 50
 RETRY_MS_MAX: Final = 5_000
+# Someone frees the disk, or lets go of the file; a damaged one stays damaged.
+_PASSING: Final = (StorageBusy, DiskFull, ReadOnly)
+TRIES_MAX: Final = 10
 _NO_CHANGE: Final = ChatChange(revived=False, cancelled=0)
 
 
@@ -75,13 +78,20 @@ async def commit(
 
 
 async def insist(db: Database, clock: Clock, work: Callable[[Tx], T]) -> T:
-    """Write, however often the database fails. Raises what `work` raises."""
+    """Write, however long the disk is full or the file busy.
+
+    Raises what `work` raises, and StorageError for what does not pass.
+    """
     wait_ms = RETRY_MS_MIN
+    tries = 0
     while True:
         try:
             return await db.write(work)
         except StorageError as error:
             event("storage.failed", operation="turn", error=error)
+            tries += 1
+            if tries >= TRIES_MAX and not isinstance(error, _PASSING):
+                raise
             await clock.sleep_ms(wait_ms)
             wait_ms = min(wait_ms * 2, RETRY_MS_MAX)
 

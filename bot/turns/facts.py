@@ -6,7 +6,7 @@ Recorded in the turn's transaction, whatever the handlers do.
 from dataclasses import dataclass
 from typing import Final
 
-from telegram import ChatMember, Update
+from telegram import ChatMember, Message, Update
 
 from storage import chats, outbox
 from storage.database import Tx
@@ -27,9 +27,13 @@ class ChatFact:
 
 
 def fact_of(update: Update) -> ChatFact | None:
-    """What this update tells of its chat."""
+    """What this update tells of its chat, if that is one of the bot's own.
+
+    The chats of a business account are its owner's, and in the chat of a guest message the bot is
+    no member: whom it may write to by itself they don't tell.
+    """
     chat = update.effective_chat
-    if chat is None:
+    if chat is None or _is_of_others(update):
         return None
     gone = None
     if update.my_chat_member is not None:
@@ -40,6 +44,19 @@ def fact_of(update: Update) -> ChatFact | None:
                 "the user blocked the bot" if private else f"the bot is out of the chat ({status})"
             )
     return ChatFact(chat.id, chat.type, gone)
+
+
+def _is_of_others(update: Update) -> bool:
+    others = (
+        update.business_message,
+        update.edited_business_message,
+        update.deleted_business_messages,
+        update.guest_message,
+    )
+    if any(content is not None for content in others):
+        return True
+    pressed = None if update.callback_query is None else update.callback_query.message
+    return isinstance(pressed, Message) and pressed.business_connection_id is not None
 
 
 @dataclass(frozen=True, slots=True)

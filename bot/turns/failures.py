@@ -12,6 +12,8 @@ from typing import Final
 import httpx
 from telegram.error import NetworkError, RetryAfter, TimedOut
 
+from storage.errors import StorageError
+
 # Whatever keeps an update from its end, after this many claims it is poison.
 CLAIMS_MAX: Final = 20
 BACKOFF_MS_MIN: Final = 1_000
@@ -46,11 +48,13 @@ def decide(error: Exception, *, claims: int, retries: int) -> TryAgain | GiveUp:
 
 
 def is_passing(error: Exception) -> bool:
-    """Tell whether a read failed for Telegram not being there.
+    """Tell whether a read failed for Telegram, or the database, not being there.
 
     By exact type: to the library a BadRequest is a NetworkError too. And by cause: it dresses up
     whatever goes wrong inside a request, our own refusals included, as a NetworkError.
     """
+    if isinstance(error, StorageError):
+        return True
     if type(error) not in {NetworkError, TimedOut}:
         return False
     return error.__cause__ is None or isinstance(error.__cause__, httpx.HTTPError)

@@ -24,6 +24,7 @@ from bot.turns.turn import Json, Phase, Turn
 from storage import inbox, leases
 from storage.clock import Clock
 from storage.database import Database, Tx
+from storage.errors import FerrymanError
 from storage.failpoint import Failpoints
 from storage.inbox import InboxItem
 from storage.leases import Lease
@@ -110,7 +111,7 @@ class Handling:
         )
         match turned.outcome:
             case Finished():
-                return await self._close(case, turned)
+                return await self._keep(case, turned)
             case Raised(error):
                 self._roll_back(turned)
                 return await self._failed(case, error)
@@ -161,20 +162,19 @@ class Handling:
         harvest = replace(nothing, rows=turn.rows, effects=turn.effects, changes=changes)
         return _Turned(turn, outcome, harvest, recalled)
 
-    async def _close(self, case: _Case, turned: _Turned) -> Finish:
+    async def _keep(self, case: _Case, turned: _Turned) -> Finish | Again:
         """Commit a turn that ended well; its memories stay laid out until then."""
         try:
-            return await self._end(case.item, case.lease, turned.harvest)
-        finally:
-            pending = [task for task in turned.turn.tasks if not task.done()]
-            if turned.recalled is None:
-                pass
-            elif not isinstance(turned.outcome, Finished):
-                self._roll_back(turned)
-            elif pending:
-                self._follow(turned.recalled, pending)
-            else:
-                self.application.memory.let_go(self.application, turned.recalled)
+            finish = await self._end(case.item, case.lease, turned.harvest)
+        except FerrymanError:
+            self._roll_back(turned)
+            raise
+        except Exception as error:  # noqa: BLE001  # what was said or wished can't be written: a failed turn
+            turned.turn.condemn()
+            self._roll_back(turned)
+            return await self._failed(case, error)
+        self._let_go(turned)
+        return finish
 
     async def _end(self, item: InboxItem, lease: Lease, harvest: Harvest) -> Finish:
         self.failpoints.reach("worker.handled")
@@ -215,19 +215,37 @@ class Handling:
 
     async def _give_up(self, case: _Case, error: Exception, buried: Buried) -> Finish:
         """Run the error handlers in a turn of their own, which ends with the burial."""
-        if not self.application.error_handlers:
-            fact = fact_of(case.update)
-            return await self._end(case.item, case.lease, Harvest(buried, fact=fact))
-        turned = await self._turn(
-            case,
-            Phase.ERROR_HANDLERS,
-            partial(self.application.process_error, case.update, error),
-        )
+        work = partial(self.application.process_error, case.update, error)
+        turned = None
+        harvest = Harvest(buried, fact=fact_of(case.update))
+        if self.application.error_handlers:
+            turned = await self._turn(case, Phase.ERROR_HANDLERS, work)
+            harvest = replace(turned.harvest, ending=buried)
+            if not isinstance(turned.outcome, Finished):
+                told = turned.outcome.error if isinstance(turned.outcome, Raised) else None
+                _event("turn.failed", case.item, phase=int(Phase.ERROR_HANDLERS), error=told)
+        try:
+            finish = await self._end(case.item, case.lease, harvest)
+        except FerrymanError:
+            raise
+        except Exception as unwritten:  # noqa: BLE001  # even so the update must be buried, with nothing else
+            _event("turn.failed", case.item, phase=int(Phase.ERROR_HANDLERS), error=unwritten)
+            finish = await self._end(case.item, case.lease, Harvest(buried))
+        if turned is not None:
+            self._let_go(turned)
+        return finish
+
+    def _let_go(self, turned: _Turned) -> None:
+        """Give back the memories of a turn that is committed."""
+        pending = [task for task in turned.turn.tasks if not task.done()]
+        if turned.recalled is None:
+            return
         if not isinstance(turned.outcome, Finished):
-            told = turned.outcome.error if isinstance(turned.outcome, Raised) else None
-            _event("turn.failed", case.item, phase=int(Phase.ERROR_HANDLERS), error=told)
-        turned = replace(turned, harvest=replace(turned.harvest, ending=buried))
-        return await self._close(case, turned)
+            self._roll_back(turned)
+        elif pending:
+            self._follow(turned.recalled, pending)
+        else:
+            self.application.memory.let_go(self.application, turned.recalled)
 
     def _roll_back(self, turned: _Turned) -> None:
         if turned.recalled is not None:

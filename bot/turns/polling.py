@@ -15,7 +15,6 @@ from typing import Annotated, Any, Final, Literal
 
 import httpx
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
-from telegram import Update
 
 from bot.settings import WorkerSettings
 from bot.turns.alias import AliasTransport, alias_of
@@ -39,7 +38,9 @@ _CONNECT_S: Final = 10.0
 BACKOFF_MS_MIN: Final = 1_000
 BACKOFF_MS_MAX: Final = 60_000
 _ROLE: Final = "polling"
-_ALL_KINDS: Final = json.dumps(list(Update.ALL_TYPES))
+# A list without a known kind means the kinds that Telegram sends by default, those of tomorrow
+# included; the webhook is set with the same.
+_DEFAULT_KINDS: Final = "[]"
 
 
 class WebhookIsSet(FerrymanError):
@@ -231,7 +232,7 @@ class Poller:
         params: dict[str, str | int] = {
             "timeout": POLL_S,
             "limit": BATCH_MAX,
-            "allowed_updates": _ALL_KINDS,
+            "allowed_updates": _DEFAULT_KINDS,
         }
         if self.offset:
             params["offset"] = self.offset

@@ -63,7 +63,7 @@ def scopes_of(update: Update, conversations: Iterable[AnyConversation]) -> Scope
     """
     user = update.effective_user
     chat = update.effective_chat
-    message = update.effective_message
+    message = update.message
     chats = [] if chat is None else [chat.id]
     if message is not None:
         chats += [

@@ -95,6 +95,9 @@ class BotTurns:
             except LeaseLost:
                 # Another process goes on; this one stands by.
                 continue
+            except Exception as error:
+                event("worker.failed", bot=self._bot, reason=type(error).__name__, error=error)
+                raise
             finally:
                 self._worker = None
                 ground.on_change()
@@ -171,7 +174,9 @@ class BotTurns:
             await application.start()
             yield handling
         finally:
-            await _end(learning)
+            error = await _end(learning)
+            if error is not None:
+                event("task.failed", bot=self._bot, task="learning who the bot is", error=error)
             await _stop(application, handling)
 
     def _build(self, identity: Identity, outside: Outside) -> tuple[TurnApplication, Reads]:
@@ -210,7 +215,8 @@ async def _stop(application: TurnApplication, handling: Handling) -> None:
     """End the library: its jobs and late tasks get a moment."""
     try:
         async with asyncio.timeout(STOP_S):
-            await application.stop()
+            if application.running:
+                await application.stop()
             if handling.followers:
                 await asyncio.wait(handling.followers)
     except TimeoutError:
@@ -221,12 +227,11 @@ async def _stop(application: TurnApplication, handling: Handling) -> None:
         await application.shutdown()
 
 
-async def _end(task: "asyncio.Future[Any]") -> None:
-    """Cancel a task and wait for its end, whatever that is."""
+async def _end(task: "asyncio.Future[Any]") -> BaseException | None:
+    """Cancel a task and wait for its end; give what it had raised before."""
     task.cancel()
     await asyncio.wait((task,))
-    if not task.cancelled():
-        task.exception()
+    return None if task.cancelled() else task.exception()
 
 
 async def _unless_stopped(stop: asyncio.Event, work: Coroutine[Any, Any, Lease]) -> Lease | None:

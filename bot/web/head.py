@@ -23,6 +23,10 @@ class Head(NamedTuple):
     is_encoded: bool
     declared_bytes: int
 
+    def __repr__(self) -> str:
+        """Everything but the secret."""
+        return f"Head(is_encoded={self.is_encoded}, declared_bytes={self.declared_bytes})"
+
 
 def read_head(headers: Iterable[tuple[bytes, bytes]]) -> Head:
     """Read the headers, their names in lower case; a secret that is told twice is none."""

@@ -10,7 +10,7 @@ those ends the webhook. Never a redirect: Telegram doesn't follow one.
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import assert_never
 
 from starlette.requests import ClientDisconnect, Request
@@ -50,7 +50,7 @@ _UNAVAILABLE = Response(status_code=503, headers={"retry-after": str(RETRY_AFTER
 class Door:
     """Who may bring updates: each bot with the secrets that are valid for it, and from where."""
 
-    secrets: Mapping[BotName, Sequence[bytes]]
+    secrets: Mapping[BotName, Sequence[bytes]] = field(repr=False)
     networks: Sequence[Network] = ()
 
 
@@ -140,7 +140,7 @@ class Webhook:
             case Reception.STORED:
                 self._tell_soon()
             case Reception.DUPLICATE:
-                pass
+                event("web.duplicate", bot=bot, update_id=seen.update_id)
             case Reception.QUARANTINED:
                 reason = "other content under a known id"
                 event("inbox.quarantined", bot=bot, update_id=seen.update_id, reason=reason)

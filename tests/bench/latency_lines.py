@@ -82,8 +82,7 @@ async def measure(bench: Bench) -> list[Line]:
     port = free_port()
     async with bench_house(bench, "latency", f"http://127.0.0.1:{port}") as house:
         crossing = _Crossing(house.plan.bots[0], house.port)
-        server = await Stub(crossing.on_call).serve(port)
-        async with server:
+        async with Stub(crossing.on_call).serving(port):
             await house.start()
             took_ms = []
             for number in range(_WARM_UP + samples):

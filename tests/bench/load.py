@@ -90,31 +90,42 @@ class Load:
 
     async def run(self) -> LoadReport:
         """Post until the plan is done and every answer is in."""
-        loop = asyncio.get_running_loop()
-        for _ in range(self._plan.connections):
-            _, connection = await loop.create_connection(
-                lambda: _Connection(self), "127.0.0.1", self._plan.port
-            )
-            self._idle.append(connection)
-        self._open = len(self._idle)
+        connections = [await self._connect() for _ in range(self._plan.connections)]
+        self._open = len(connections)
         began, began_busy = time.perf_counter(), time.process_time()
         if self._plan.per_second:
+            self._idle = list(connections)
             await self._keep_pace(began)
         else:
             self._deadline = began + self._plan.seconds
-            for connection in self._idle:
+            for connection in connections:
                 connection.post(time.perf_counter())
         await self._ended.wait()
         seconds = time.perf_counter() - began
+        busy = (time.process_time() - began_busy) / seconds
+        for connection in connections:
+            connection.close()
+        # Sockets are closed in the loop's next turn.
+        await asyncio.sleep(0)
+        return self._report(seconds, busy)
+
+    def _report(self, seconds: float, busy: float) -> LoadReport:
+        took_ms = self.took_ms or [0.0]
         return LoadReport(
             answers=len(self.took_ms),
             seconds=seconds,
-            p50_ms=percentile(self.took_ms, 0.50),
-            p99_ms=percentile(self.took_ms, 0.99),
-            worst_ms=max(self.took_ms),
-            busy=(time.process_time() - began_busy) / seconds,
+            p50_ms=percentile(took_ms, 0.50),
+            p99_ms=percentile(took_ms, 0.99),
+            worst_ms=max(took_ms),
+            busy=busy,
             refused=dict(self.statuses),
         )
+
+    async def _connect(self) -> "_Connection":
+        _, connection = await asyncio.get_running_loop().create_connection(
+            lambda: _Connection(self), "127.0.0.1", self._plan.port
+        )
+        return connection
 
     def request(self) -> bytes | None:
         """The next request; None when the load is over."""
@@ -167,6 +178,7 @@ class _Connection(asyncio.Protocol):
         self._buffer = b""
         # Answers of one server are all of one length: known after the first.
         self._answer_bytes = 0
+        self._is_over = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         # uvloop's transports are of no class of asyncio's.
@@ -195,10 +207,17 @@ class _Connection(asyncio.Protocol):
             self._load.statuses[data[9:12].decode("latin-1")] += 1
         self._load.answered(self)
 
+    def close(self) -> None:
+        """The load is over."""
+        self._is_over = True
+        if self._transport is not None:
+            self._transport.close()
+
     def connection_lost(self, exc: Exception | None) -> None:
         del exc
-        self._load.statuses["connection lost"] += 1
-        self._load.ended()
+        if not self._is_over:
+            self._load.statuses["connection lost"] += 1
+            self._load.ended()
 
 
 def whole_bytes(data: bytes) -> int:

@@ -8,7 +8,8 @@ counted.
 import asyncio
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import cast
 
 import httptools
@@ -40,11 +41,26 @@ class Stub:
     def __init__(self, on_call: OnCall | None = None) -> None:
         self.calls = 0
         self._on_call = on_call
+        self._connected: set[asyncio.Transport] = set()
 
-    async def serve(self, port: int) -> asyncio.Server:
-        """Listen on loopback; the caller closes the server."""
+    @asynccontextmanager
+    async def serving(self, port: int) -> AsyncIterator[asyncio.Server]:
+        """Listen on loopback for a block, and leave no connection open."""
         loop = asyncio.get_running_loop()
-        return await loop.create_server(lambda: _Connection(self), "127.0.0.1", port)
+        server = await loop.create_server(lambda: _Connection(self), "127.0.0.1", port)
+        async with server:
+            yield server
+            for transport in self._connected:
+                transport.close()
+
+    def connected(self, transport: asyncio.Transport) -> None:
+        """A caller has come."""
+        self._connected.add(transport)
+
+    def left(self, transport: asyncio.Transport | None) -> None:
+        """A caller has gone."""
+        if transport is not None:
+            self._connected.discard(transport)
 
     def answer(self, path: bytes, body: bytes) -> bytes:
         """The body of the answer to one request."""
@@ -77,6 +93,11 @@ class _Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         # uvloop's transports are of no class of asyncio's.
         self._transport = cast("asyncio.Transport", transport)
+        self._stub.connected(self._transport)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        del exc
+        self._stub.left(self._transport)
 
     def data_received(self, data: bytes) -> None:
         self._parser.feed_data(data)
@@ -98,8 +119,8 @@ class _Connection(asyncio.Protocol):
 
 
 async def _serve(port: int) -> None:
-    server = await Stub().serve(port)
-    await server.serve_forever()
+    async with Stub().serving(port) as server:
+        await server.serve_forever()
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ import asyncio
 import random
 import signal
 import socket
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -14,29 +15,32 @@ from tests.crash.books import Books, read_books
 from tests.crash.checkers import damage
 from tests.crash.handlers import HANG
 from tests.crash.living import Living, living
-from tests.live.house import ROLES
+from tests.live.house import ROLES, Role
 from tests.live.process import LiveProcess, until
 from tests.simulator.faults import Acceptance, Hang, Hold
 
-CALL_MS: Final = 200
+CALL_MS: Final = 100
+# Between a look at the database and the signal what was in hand may have ended.
+TRIES_MAX: Final = 5
 END_MS_MAX: Final = 20_000
 _BUSY_WITHIN_MS: Final = 20_000
 
 
-def _has_work_for(role: str, books: Books) -> bool:
-    """Whether a role has something in hand; web's own leaves no trace."""
+def _in_hand(role: str, books: Books) -> int:
+    """How much a role has in hand; web's own leaves no trace."""
     match role:
         case "worker":
-            return any(update.state == "claimed" for update in books.updates)
+            return sum(update.state == "claimed" for update in books.updates)
         case "sender":
-            return any(attempt.stage == "stamped" for attempt in books.attempts)
+            return sum(attempt.stage == "stamped" for attempt in books.attempts)
         case _:
-            return bool(books.updates)
+            return len(books.updates)
 
 
-async def _busy(house: Living, role: str) -> None:
+async def _busy(house: Living, role: str, *, at_least: int = 1) -> None:
     async def has_work() -> bool:
-        return _has_work_for(role, await asyncio.to_thread(read_books, house.house.database_path))
+        books = await asyncio.to_thread(read_books, house.house.database_path)
+        return _in_hand(role, books) >= at_least
 
     await until(has_work, within_ms=_BUSY_WITHIN_MS, what=f"{role} has work in hand")
 
@@ -56,6 +60,16 @@ async def _stopped(house: Living, process: LiveProcess, *numbers: signal.Signals
     assert code == 0, process.tail()
     assert took_ms < END_MS_MAX, process.tail()
     return took_ms
+
+
+async def _stopped_at_work(house: Living, role: Role, numbers: Sequence[signal.Signals]) -> bool:
+    """Stop a role that is busy; whether it still had something in hand when it heard of it."""
+    await _busy(house, role, at_least=3)
+    took_ms = await _stopped(house, house.house.running[role], *numbers)
+    report = _reported(house, role)
+    print(f"{numbers[0].name} for {role}: ended in {took_ms} ms, {report}")
+    assert report["uncertain"] == 0
+    return report["finished"] + report["handed_back"] > 0
 
 
 def _reported(house: Living, role: str) -> dict[str, int]:
@@ -79,15 +93,14 @@ async def test_a_role_that_is_asked_to_stop_under_load_ends_in_order(
         await house.start_all()
         async with house.under_load(random.Random(1)):
             for role in ROLES:
-                await _busy(house, role)
-                process = house.house.running[role]
-                took_ms = await _stopped(house, process, first, second, first)
-                report = _reported(house, role)
-                print(f"{first.name} for {role}: ended in {took_ms} ms, {report}")
-                assert report["uncertain"] == 0
-                if role != "web":
-                    assert report["finished"] + report["handed_back"] > 0
-                await house.start_all(role)
+                was_at_work = False
+                for _ in range(TRIES_MAX):
+                    was_at_work = await _stopped_at_work(house, role, (first, second, first))
+                    await house.start_all(role)
+                    # An answer of web's takes two milliseconds: one is seldom caught under way.
+                    if was_at_work or role == "web":
+                        break
+                assert was_at_work or role == "web", f"{role} was never caught at work"
         evidence = await house.drained()
         assert {row.state for row in evidence.books.rows} == {"sent"}
         assert damage(evidence) == []

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from storage import inbox
@@ -72,6 +72,8 @@ async def test_an_empty_batch_is_nothing(db: Database) -> None:
     assert await receive_all(db, []) == []
 
 
+# Each example is a database of its own.
+@settings(max_examples=25)
 @given(
     texts=st.lists(st.text(), min_size=1, max_size=5),
     spaced=st.booleans(),

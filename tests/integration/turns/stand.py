@@ -195,6 +195,20 @@ def press(data: str, *, user: int = 7, message_id: int = 90) -> dict[str, Any]:
     }
 
 
+def membership(status: str, *, user: int = 7, chat: int | None = None) -> dict[str, Any]:
+    """The bot's membership in a chat has changed."""
+    told = message("", user=user, chat=chat)
+    old = {"status": "member", "user": ME}
+    new = {"status": status, "user": ME, "until_date": 0}
+    return {
+        "chat": told["chat"],
+        "from": told["from"],
+        "date": 1,
+        "old_chat_member": old,
+        "new_chat_member": new,
+    }
+
+
 @asynccontextmanager
 async def standing(
     folder: Path,

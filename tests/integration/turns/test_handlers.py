@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from telegram.ext import CommandHandler
+from telegram.ext import CallbackQueryHandler, CommandHandler
 
 from bot import texts
 from bot.handlers import register
@@ -95,14 +95,26 @@ async def test_an_answer_in_a_topic_stays_in_it(tmp_path: Path) -> None:
         assert params(row)["message_thread_id"] == "42"
 
 
+async def broken(update: object, context: object) -> None:
+    raise ValueError
+
+
+def with_a_fault(application: TurnApplication) -> None:
+    application.add_handler(CommandHandler("broken", broken))
+    application.add_handler(CallbackQueryHandler(broken, pattern="broken"))
+    register(application)
+
+
 async def test_a_user_is_told_when_something_went_wrong(tmp_path: Path) -> None:
-    async def broken(update: object, context: object) -> None:
-        raise ValueError
-
-    def with_a_fault(application: TurnApplication) -> None:
-        application.add_handler(CommandHandler("broken", broken))
-        register(application)
-
     async with standing(tmp_path, with_a_fault) as stand:
         await stand.hears("/broken")
         assert await stand.texts() == [texts.APOLOGY]
+
+
+async def test_who_pressed_a_button_is_told_where_he_pressed(tmp_path: Path) -> None:
+    async with standing(tmp_path, with_a_fault) as stand:
+        await stand.handle(await stand.receive(callback_query=press("broken")))
+        (row,) = await stand.shown()
+        assert row["method"] == "answerCallbackQuery"
+        assert params(row)["text"] == texts.APOLOGY
+        assert len(texts.APOLOGY) <= 200, "Telegram refuses a longer one"

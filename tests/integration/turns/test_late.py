@@ -153,11 +153,11 @@ async def test_a_task_that_outlives_its_turn_speaks_for_itself(
         await update.message.reply_text(f"step {context.user_data['step']}")
 
     def register(application: TurnApplication) -> None:
-        application.add_handler(CommandHandler("work", work, block=False))
+        application.add_handler(CommandHandler("begin", work, block=False))
         application.add_handler(CommandHandler("tell", tell))
 
     async with standing(tmp_path, register) as stand:
-        update = await stand.hears("/work")
+        update = await stand.hears("/begin")
         assert await stand.texts() == ["in time"]
         go_on.set()
         await until(lambda: not stand.handling.followers)
@@ -183,8 +183,8 @@ async def test_a_bare_task_speaks_for_itself_once_its_turn_is_over(tmp_path: Pat
     async def work(update: Update, context: Context) -> None:
         tasks.append(asyncio.ensure_future(later(update)))
 
-    async with standing(tmp_path, handling(work=work)) as stand:
-        await stand.hears("/work")
+    async with standing(tmp_path, handling(begin=work)) as stand:
+        await stand.hears("/begin")
         assert await stand.rows() == []
         go_on.set()
         await asyncio.wait(tasks)
@@ -204,8 +204,8 @@ async def test_a_bare_task_of_a_failed_turn_is_silenced(tmp_path: Path) -> None:
         tasks.append(asyncio.ensure_future(later(update)))
         raise ValueError
 
-    async with standing(tmp_path, handling(work=work)) as stand:
-        await stand.hears("/work")
+    async with standing(tmp_path, handling(begin=work)) as stand:
+        await stand.hears("/begin")
         go_on.set()
         await asyncio.wait(tasks)
         assert tasks[0].cancelled()

@@ -22,16 +22,17 @@ from bot.turns.application import TurnApplication
 from bot.turns.failures import CLAIMS_MAX
 from bot.turns.handling import Again, Finish
 from bot.turns.turn import Phase, placeholder_of
-from bot.turns.wishes import opt_in, opt_out, raw_update
+from bot.turns.wishes import opt_in, opt_out, raw_update, write
 from storage import chats
-from storage.database import connect
+from storage.database import Tx, connect
 from storage.inbox import InboxItem
-from storage.lifecycle import InboxId, InboxState
+from storage.lifecycle import BotName, InboxId, InboxState
 from tests.integration.turns.stand import (
     BOT,
     Context,
     Register,
     Stand,
+    membership,
     message,
     press,
     standing,
@@ -368,15 +369,6 @@ async def test_effects_are_written_with_the_turn(tmp_path: Path) -> None:
         assert known.opted_out_at_ms is None
 
 
-def membership(status: str) -> dict[str, Any]:
-    user = {"id": 7, "is_bot": False, "first_name": "Ann"}
-    me = {"id": 4242, "is_bot": True, "first_name": "Ferry", "username": "ferry_bot"}
-    old = {"status": "member", "user": me}
-    new = {"status": status, "user": me, "until_date": 0}
-    chat = {"id": 7, "type": "private", "first_name": "Ann"}
-    return {"chat": chat, "from": user, "date": 1, "old_chat_member": old, "new_chat_member": new}
-
-
 async def test_a_user_who_blocks_the_bot_gets_nothing_more_until_he_writes(tmp_path: Path) -> None:
     async with standing(tmp_path, answering(TALK)) as stand:
         await stand.hears("hello")
@@ -430,3 +422,35 @@ async def test_a_database_that_is_busy_for_long_costs_time_and_no_second_run(
             await asyncio.sleep(0)
         assert len(runs) == 1
         assert await stand.texts() == ["you said hello"]
+
+
+async def test_an_effect_that_can_not_be_written_fails_the_turn_and_not_the_worker(
+    tmp_path: Path,
+) -> None:
+    def break_it(tx: Tx, bot: BotName) -> None:
+        raise ValueError
+
+    async def wish(update: Update, context: Context) -> None:
+        await echo(update, context)
+        await write(break_it)
+
+    handlers = answering(MessageHandler(filters.TEXT, wish), sorry=True)
+    async with standing(tmp_path, handlers) as stand:
+        update = await stand.hears("hello")
+        assert await stand.texts() == ["sorry: ValueError"]
+        assert (await stand.record(update)).state is InboxState.DEAD
+
+
+async def test_an_update_of_which_nothing_can_be_written_is_buried_all_the_same(
+    tmp_path: Path,
+) -> None:
+    """A number of any size is one to JSON and to the library, and none to the database."""
+    async with standing(tmp_path, answering(TALK, sorry=True)) as stand:
+        odd = message("hello")
+        odd["chat"]["id"] = 2**70
+        update = await stand.receive(message=odd)
+        await stand.handle(update)
+        record = await stand.record(update)
+        assert record.state is InboxState.DEAD
+        assert record.reason is not None
+        assert record.reason.startswith("OverflowError")

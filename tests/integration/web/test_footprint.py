@@ -9,7 +9,7 @@ import json, sys
 import bot.web.app
 print(json.dumps(sorted(sys.modules)))
 """
-NEVER = {"aiohttp", "apscheduler", "httpx", "sender", "sqlite3.dbapi2", "telegram", "tornado"}
+NEVER = {"aiohttp", "apscheduler", "httpx", "sender", "telegram", "tornado"}
 # Loaded when the status page is first asked for.
 LATER = {"jinja2"}
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import logging
 import socket
 from pathlib import Path
 
@@ -51,11 +52,15 @@ async def test_updates_posted_one_after_the_other_keep_their_order(tmp_path: Pat
         assert [row["update_id"] for row in door.rows()] == numbers
 
 
-async def test_a_redelivery_is_acknowledged_and_not_stored_again(tmp_path: Path) -> None:
+async def test_a_redelivery_is_acknowledged_and_not_stored_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG, logger="ferryman")
     async with open_door(tmp_path) as door:
         for _ in range(3):
             assert (await door.post(update(1))).status_code == 200
         assert door.counts() == (1, 0)
+    assert caplog.messages.count("web.duplicate") == 2
 
 
 async def test_many_redeliveries_at_once_are_one_update(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ import pytest
 from telegram.error import BadRequest, Forbidden, NetworkError, RetryAfter, TimedOut
 
 from bot.turns.failures import BACKOFF_MS_MAX, CLAIMS_MAX, GiveUp, TryAgain, decide
-from storage.errors import LeaseLost
+from storage.errors import LeaseLost, StorageBusy
 
 
 def caused(error: Exception, cause: Exception) -> Exception:
@@ -17,6 +17,7 @@ PASSING = [
     NetworkError("Bad Gateway"),
     caused(NetworkError("httpx.ConnectError"), httpx.ConnectError("refused")),
     caused(TimedOut(), httpx.ReadTimeout("slow")),
+    StorageBusy(),
 ]
 FINAL = [
     ValueError("a bug"),
@@ -28,7 +29,7 @@ FINAL = [
 
 
 @pytest.mark.parametrize("error", PASSING, ids=repr)
-def test_a_read_that_found_no_telegram_is_taken_again(error: Exception) -> None:
+def test_a_read_that_found_nobody_there_is_taken_again(error: Exception) -> None:
     assert decide(error, claims=1, retries=0) == TryAgain(1_000)
 
 

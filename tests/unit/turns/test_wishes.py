@@ -62,15 +62,9 @@ async def test_a_wish_of_another_kind_is_refused() -> None:
     async def call() -> bool:
         return True
 
+    wish = cast("Send", {"urgency": "bulk"})
     with pytest.raises(TypeError, match="dict"):
-        await PassThrough().process_request(
-            call,
-            (),
-            {},
-            "sendMessage",
-            {},
-            {"urgency": "bulk"},  # type: ignore[arg-type]
-        )
+        await PassThrough().process_request(call, (), {}, "sendMessage", {}, wish)
 
 
 async def test_outside_any_bot_there_is_nothing_to_write_to() -> None:

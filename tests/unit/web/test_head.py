@@ -3,6 +3,8 @@
 import pytest
 
 from bot.web.head import SECRET_HEADER, Head, is_one_of, read_head
+from bot.web.webhook import Door
+from storage.lifecycle import BotName
 
 
 def test_a_usual_head_is_read_in_one_pass() -> None:
@@ -51,3 +53,8 @@ def test_each_secret_is_valid_and_nothing_else(given: bytes, fits: bool) -> None
 
 def test_where_there_is_no_secret_nothing_fits() -> None:
     assert not is_one_of(b"", ())
+
+
+def test_no_repr_gives_a_secret_away() -> None:
+    assert "s3cret" not in repr(read_head([(SECRET_HEADER, b"s3cret")]))
+    assert "s3cret" not in repr(Door({BotName("main"): (b"s3cret",)}))

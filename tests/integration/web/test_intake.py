@@ -1,0 +1,101 @@
+"""What arrives together is committed together, and one bad update is nobody else's harm."""
+
+import asyncio
+from collections.abc import Callable
+from typing import TypeVar
+
+import pytest
+
+from bot.web.intake import BATCH_MAX, Intake
+from storage import inbox
+from storage.database import Database, Tx
+from storage.errors import StorageError
+from storage.inbox import Received, Reception
+from storage.lifecycle import BotName
+from tests.simulator.clock import VirtualClock
+
+T = TypeVar("T")
+MAIN = BotName("main")
+NO_UTF8 = b"\xff"
+
+
+def received(number: int, body: bytes = b"{}") -> Received:
+    return Received(MAIN, number, "message", None, None, body)
+
+
+@pytest.fixture
+def commits(db: Database, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """A mark for each transaction that was asked for."""
+    marks: list[str] = []
+    write = db.write
+
+    async def counted(work: Callable[[Tx], T]) -> T:
+        marks.append("commit")
+        return await write(work)
+
+    monkeypatch.setattr(db, "write", counted)
+    return marks
+
+
+async def stored(db: Database) -> int:
+    return await db.read(lambda tx: inbox.depth(tx, MAIN, limit=10_000))
+
+
+async def test_what_arrives_together_is_one_transaction(
+    db: Database, clock: VirtualClock, commits: list[str]
+) -> None:
+    intake = Intake(db, clock)
+    receptions = await asyncio.gather(*(intake.keep(received(n)) for n in range(1, 41)))
+    assert receptions == [Reception.STORED] * 40
+    assert len(commits) == 1
+    assert await stored(db) == 40
+
+
+async def test_one_that_comes_alone_does_not_wait_for_others(
+    db: Database, clock: VirtualClock, commits: list[str]
+) -> None:
+    """The clock stands still, so that a timer would wait for ever."""
+    intake = Intake(db, clock)
+    for number in (1, 2):
+        assert await intake.keep(received(number)) is Reception.STORED
+    assert len(commits) == 2
+
+
+async def test_a_flood_is_taken_in_batches_of_bounded_size(
+    db: Database, clock: VirtualClock, commits: list[str]
+) -> None:
+    intake = Intake(db, clock)
+    await asyncio.gather(*(intake.keep(received(n)) for n in range(1, 2 * BATCH_MAX + 2)))
+    assert len(commits) == 3
+    assert await stored(db) == 2 * BATCH_MAX + 1
+
+
+async def test_one_that_can_not_be_stored_harms_no_other(db: Database, clock: VirtualClock) -> None:
+    intake = Intake(db, clock)
+    asked = [received(1), received(2, NO_UTF8), received(3)]
+    first, second, third = await asyncio.gather(
+        *(intake.keep(each) for each in asked), return_exceptions=True
+    )
+    assert (first, third) == (Reception.STORED, Reception.STORED)
+    assert isinstance(second, UnicodeDecodeError)
+    assert await stored(db) == 2
+
+
+async def test_a_database_that_takes_nothing_is_told_to_everybody(
+    db: Database, clock: VirtualClock
+) -> None:
+    intake = Intake(db, clock)
+    await db.close()
+    told = await asyncio.gather(*(intake.keep(received(n)) for n in (1, 2)), return_exceptions=True)
+    assert [type(each) for each in told] == [StorageError, StorageError]
+
+
+async def test_one_who_gives_up_waiting_stops_nobody(db: Database, clock: VirtualClock) -> None:
+    intake = Intake(db, clock)
+    waiting = [asyncio.create_task(intake.keep(received(n))) for n in (1, 2, 3)]
+    await asyncio.sleep(0)
+    waiting[1].cancel()
+    told = await asyncio.gather(*waiting, return_exceptions=True)
+    assert told[0] is told[2] is Reception.STORED
+    assert isinstance(told[1], asyncio.CancelledError)
+    assert await stored(db) == 3, "its transaction was whole all the same"

@@ -1,0 +1,1 @@
+"""The benchmark's own arithmetic, and the honesty of its load."""
