@@ -56,6 +56,15 @@ class Taken:
 
 
 @dataclass(frozen=True, slots=True)
+class _Found:
+    """A head that every gate lets through now."""
+
+    item: OutboxItem
+    paced: PacedCall
+    message_ids: Mapping[int, int]
+
+
+@dataclass(frozen=True, slots=True)
 class Ended:
     """A row that was ended instead of claimed."""
 
@@ -176,21 +185,32 @@ class _Picker:
             heads = outbox.heads(self._tx, self._look.bot, priority, limit=room)
             if not heads:
                 return
-            room -= sum(self._look_at(item) for item in heads)
+            room -= self._claim([found for item in heads if (found := self._look_at(item))])
         self._picked.look_again = room > 0
 
-    def _look_at(self, item: OutboxItem) -> bool:
-        """Claim this head if it may go; else it is ended or put off."""
+    def _claim(self, found: Sequence[_Found]) -> int:
+        """Claim what may go; its number."""
+        if found:
+            epoch = self._look.lease.epoch
+            claims = outbox.claim(self._tx, [each.item for each in found], epoch)
+            self._picked.taken += [
+                Taken(claim, each.paced, each.message_ids)
+                for claim, each in zip(claims, found, strict=True)
+            ]
+        return len(found)
+
+    def _look_at(self, item: OutboxItem) -> _Found | None:
+        """Tell whether this head may go; else it is ended or put off."""
         now_ms = self._tx.now_ms()
         if item.expires_at_ms is not None and item.expires_at_ms <= now_ms:
             late_ms = now_ms - item.expires_at_ms
             self._end(item, OutboxState.EXPIRED, "its time was over", late_ms)
-            return False
+            return None
         call = paced(item)
         wait_ms = self._wait_ms(call)
         if wait_ms > 0:
             outbox.defer(self._tx, item, due_ms=now_ms + wait_ms)
-            return False
+            return None
         known = {
             placeholder: outbox.resolve(self._tx, self._look.bot, placeholder)
             for placeholder in calls.references(item.params)
@@ -199,15 +219,12 @@ class _Picker:
         match message_ids:
             case calls.TooSoon():
                 outbox.defer(self._tx, item, due_ms=now_ms + LOOK_AGAIN_MS)
-                return False
+                return None
             case calls.Parentless():
                 self._end(item, OutboxState.CANCELLED, message_ids.reason)
-                return False
+                return None
             case _:
-                pass
-        claim = outbox.claim(self._tx, item, self._look.lease.epoch)
-        self._picked.taken.append(Taken(claim, call, message_ids))
-        return True
+                return _Found(item, call, message_ids)
 
     def _wait_ms(self, call: PacedCall) -> int:
         now_ms = self._look.now_ms

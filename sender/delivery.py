@@ -6,8 +6,9 @@ it is being written down. An answer that can't be recorded would turn into a dou
 start, so a failing database is tried again for a while before the sender gives up.
 """
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
 from sender import policy
@@ -15,7 +16,7 @@ from sender.answer import Answer, Stage
 from sender.calls import Call
 from sender.claiming import Taken, facts_of
 from sender.memory import BotMemory
-from sender.settling import Settled, Settling, keep_evidence, settle
+from sender.settling import Settled, Settling, keep_evidence, settle_all
 from sender.telling import Told, tell_call, tell_waits
 from sender.transport import Address, Transport
 from sender.verdict import Sent, Verdict, classify, name_of, told
@@ -27,6 +28,7 @@ from storage.lifecycle import AttemptStage, BotName
 from storage.outbox import AttemptEnd
 from storage.telemetry import event
 
+Item = TypeVar("Item")
 T = TypeVar("T")
 
 WRITE_TRIES_MAX = 20
@@ -49,13 +51,25 @@ class Tools:
 
         Raises LeaseLost at once, StorageError in the end.
         """
+        return await self._persist(operation, partial(self.db.write, work))
+
+    async def join(
+        self, operation: str, work: Callable[[Tx, Sequence[Item]], Sequence[T]], item: Item
+    ) -> T:
+        """Join a transaction that does the same for others, and persist as `write` does.
+
+        Raises LeaseLost at once, StorageError in the end.
+        """
+        return await self._persist(operation, partial(self.db.join, work, item))
+
+    async def _persist(self, operation: str, tried: Callable[[], Awaitable[T]]) -> T:
         for _ in range(WRITE_TRIES_MAX):
             try:
-                return await self.db.write(work)
+                return await tried()
             except StorageError as error:
                 event("storage.failed", operation=operation, reason=str(error), error=error)
             await self.clock.sleep_ms(WRITE_RETRY_MS)
-        return await self.db.write(work)
+        return await tried()
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +170,7 @@ class Delivery:
     async def _record(self, settling: Settling) -> Settled | None:
         """Settle the row; None when it was no longer ours, and only the evidence could be kept."""
         try:
-            return await self._tools.write("settle", lambda tx: settle(tx, settling))
+            return await self._tools.join("settle", settle_all, settling)
         except LeaseLost:
             await self._tools.write("keep evidence", lambda tx: keep_evidence(tx, settling))
             return None

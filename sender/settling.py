@@ -48,6 +48,21 @@ class Settled:
     moved: int = 0
 
 
+def settle_all(tx: Tx, settlings: Sequence[Settling]) -> Sequence[Settled]:
+    """Write the consequences of many answers; those that were sent, nearly all, in one go.
+
+    Raises LeaseLost, with nothing kept, when any row is no longer in this sender's hand.
+    """
+    sent = [(each, each.fate) for each in settlings if isinstance(each.fate, policy.MarkSent)]
+    if sent:
+        outbox.close_attempts(tx, [(each.claim, each.end) for each, _ in sent])
+        outbox.mark_sent(tx, [_accepted(each, fate) for each, fate in sent])
+    return [
+        Settled() if isinstance(each.fate, policy.MarkSent) else settle(tx, each)
+        for each in settlings
+    ]
+
+
 def settle(tx: Tx, settling: Settling) -> Settled:
     """Write the consequence of an answer.
 
@@ -57,13 +72,7 @@ def settle(tx: Tx, settling: Settling) -> Settled:
     claim, fate, lane_due_ms = settling.claim, settling.fate, settling.lane_due_ms
     match fate:
         case policy.MarkSent():
-            outbox.mark_sent(
-                tx,
-                claim,
-                message_id=fate.message_id,
-                lane_due_ms=lane_due_ms,
-                reason=fate.note or None,
-            )
+            outbox.mark_sent(tx, [_accepted(settling, fate)])
         case policy.Requeue():
             spend = fate.spend is policy.Spend.ATTEMPT
             due_ms = max(fate.due_ms, lane_due_ms)
@@ -87,10 +96,16 @@ def settle(tx: Tx, settling: Settling) -> Settled:
 
 def keep_evidence(tx: Tx, settling: Settling) -> None:
     """Keep what was learned of Telegram, whoever owns the row by now."""
-    outbox.close_attempt(tx, settling.claim, settling.end)
+    outbox.close_attempts(tx, [(settling.claim, settling.end)])
     for wait in settling.waits:
         bot = settling.claim.item.bot
         cooldowns.merge(tx, bot, wait.scope, wait.deadline, reason=wait.reason)
+
+
+def _accepted(settling: Settling, fate: policy.MarkSent) -> outbox.Accepted:
+    return outbox.Accepted(
+        settling.claim, fate.message_id, settling.lane_due_ms, reason=fate.note or None
+    )
 
 
 def _end(tx: Tx, settling: Settling, state: OutboxState, reason: str) -> None:

@@ -15,7 +15,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from storage.outgoing import chat_lane
+from storage.outgoing import chat_lane as chat_lane_of
 
 UPDATE_ID_MAX = 2**63 - 1
 """SQLite's largest integer; Telegram's own ids have 31 bits."""
@@ -75,9 +75,6 @@ class _Origin(BaseModel):
     business_connection_id: object = None
 
 
-_NOWHERE = _Origin()
-
-
 class _Content(BaseModel):
     """The inside of an update, of whatever kind, as far as it tells a lane."""
 
@@ -112,26 +109,24 @@ def read_envelope(body: bytes) -> Envelope | Unreadable:
     extra = update.__pydantic_extra__
     for key, content in extra.items():
         if isinstance(content, _Content):
-            return Envelope(update.update_id, _kind(key), *_lanes(key, content))
+            chat_lane, user_lane = _lanes(key, content)
+            return Envelope(update.update_id, _kind(key), chat_lane, user_lane)
     return Envelope(update.update_id, _kind(next(iter(extra), NO_KIND)), None, None)
 
 
 def _lanes(kind: str, content: _Content) -> tuple[str | None, str | None]:
-    origin = content.message if isinstance(content.message, _Origin) else _NOWHERE
-    chat = _first_peer(content.chat, origin.chat, content.voter_chat)
-    user = _first_peer(content.sender, content.user)
-    user_lane = None if user is None else f"u:{user.id}"
-    if chat is None:
-        return (_poll_lane(kind, content) if user is None else None), user_lane
-    connection = content.business_connection_id or origin.business_connection_id
-    return chat_lane(chat.id, _lane_part(connection)), user_lane
-
-
-def _first_peer(*candidates: object) -> _Peer | None:
-    for candidate in candidates:
-        if isinstance(candidate, _Peer):
-            return candidate
-    return None
+    user = content.sender if isinstance(content.sender, _Peer) else content.user
+    user_lane = f"u:{user.id}" if isinstance(user, _Peer) else None
+    chat, connection = content.chat, content.business_connection_id
+    if not isinstance(chat, _Peer):
+        if isinstance(content.message, _Origin):
+            chat = content.message.chat
+            connection = connection or content.message.business_connection_id
+        if not isinstance(chat, _Peer):
+            chat = content.voter_chat
+    if isinstance(chat, _Peer):
+        return chat_lane_of(chat.id, _lane_part(connection)), user_lane
+    return (_poll_lane(kind, content) if user_lane is None else None), user_lane
 
 
 def _poll_lane(kind: str, content: _Content) -> str | None:

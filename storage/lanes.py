@@ -6,8 +6,22 @@ costs the same however much waits behind them. Every change of a row that stands
 through these functions, in the same transaction.
 """
 
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 from storage.database import Tx
 from storage.lifecycle import BotName, OutboxId
+
+
+@dataclass(frozen=True, slots=True)
+class Freed:
+    """A lane whose claimed row has left the sender's hand; not looked at before `due_ms`."""
+
+    bot: BotName
+    lane: str
+    priority: str
+    due_ms: int
 
 
 def join(tx: Tx, bot: BotName, lane: str, priority: str, *, row: OutboxId, due_ms: int) -> None:
@@ -23,9 +37,9 @@ def defer(tx: Tx, bot: BotName, lane: str, priority: str, *, due_ms: int) -> Non
     tx.run("outbox.defer", {"bot": bot, "lane": lane, "priority": priority, "due_ms": due_ms})
 
 
-def hold_claimed(tx: Tx, bot: BotName, lane: str, priority: str) -> None:
-    """Close a lane while its head is in a sender's hand."""
-    tx.run("outbox.claim_lane", {"bot": bot, "lane": lane, "priority": priority})
+def hold_claimed(tx: Tx, heads: str) -> None:
+    """Close lanes while their heads are in a sender's hand; `heads` is a JSON list of row ids."""
+    tx.run("outbox.claim_lanes", {"ids": heads})
 
 
 def advance(tx: Tx, bot: BotName, lane: str, priority: str, *, due_ms: int = 0) -> None:
@@ -33,25 +47,20 @@ def advance(tx: Tx, bot: BotName, lane: str, priority: str, *, due_ms: int = 0) 
 
     The lane is not looked at before `due_ms`, nor before its head is due.
     """
-    _set_head(tx, bot, lane, priority, due_ms=due_ms, claimed_max=1)
-
-
-def reopen(tx: Tx, bot: BotName, lane: str, priority: str, *, due_ms: int) -> None:
-    """The lane's claimed row has left the sender's hand: the next may go, not before `due_ms`."""
-    _set_head(tx, bot, lane, priority, due_ms=due_ms, claimed_max=0)
-
-
-def _set_head(
-    tx: Tx, bot: BotName, lane: str, priority: str, *, due_ms: int, claimed_max: int
-) -> None:
     key = {"bot": bot, "lane": lane, "priority": priority}
     head = tx.row("outbox.lane_head", key)
     if head is None:
         tx.run("outbox.close_lane", key)
         return
-    due_ms = max(head["due_ms"], due_ms)
-    found = {"head_id": head["id"], "due_ms": due_ms, "claimed_max": claimed_max}
+    found = {"head_id": head["id"], "due_ms": max(head["due_ms"], due_ms)}
     tx.run("outbox.set_head", key | found)
+
+
+def reopen(tx: Tx, freed: Sequence[Freed]) -> None:
+    """The claimed rows of these lanes have left the sender's hand: the next ones may go."""
+    packed = {"lanes": json.dumps([(it.bot, it.lane, it.priority, it.due_ms) for it in freed])}
+    if tx.run("outbox.close_lanes", packed) < len(freed):
+        tx.run("outbox.reopen_lanes", packed)
 
 
 def rebuild(tx: Tx, bot: BotName) -> None:

@@ -100,6 +100,16 @@ class AttemptEnd:
 
 
 @dataclass(frozen=True, slots=True)
+class Accepted:
+    """A call that Telegram accepted. Its lane is not looked at before `lane_due_ms` (UTC)."""
+
+    claim: Claim
+    message_id: int | None
+    lane_due_ms: int = 0
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class RecentCall:
     """A call that left lately, as Telegram's windows may still count it."""
 
@@ -215,75 +225,42 @@ def defer(tx: Tx, item: OutboxItem, *, due_ms: int) -> None:
     lanes.defer(tx, item.bot, item.lane, item.priority, due_ms=due_ms)
 
 
-def claim(tx: Tx, item: OutboxItem, epoch: int) -> Claim:
-    """Take a head for one attempt. Nothing may leave before `stamp` has committed."""
-    taken = tx.run("outbox.claim", {"id": item.id, "epoch": epoch})
-    assert taken == 1, f"row {item.id} was a head of its lane and is not queued"
-    lanes.hold_claimed(tx, item.bot, item.lane, item.priority)
-    attempt_id = tx.insert(
-        "outbox.open_attempt",
-        {
-            "outbox_id": item.id,
-            "bot": item.bot,
-            "lane": item.lane,
-            "chat_id": item.chat_id,
-            "method": item.method,
-            "priority": item.priority,
-            "epoch": epoch,
-            "now_ms": tx.now_ms(),
-        },
+def claim(tx: Tx, items: Sequence[OutboxItem], epoch: int) -> Sequence[Claim]:
+    """Take heads for one attempt each. Nothing may leave before `stamp` has committed."""
+    ids = json.dumps([item.id for item in items])
+    taken = tx.run("outbox.claim", {"ids": ids, "epoch": epoch})
+    assert taken == len(items), f"of {ids}, heads of their lanes, only {taken} were queued"
+    lanes.hold_claimed(tx, ids)
+    opened = tx.insert_all(
+        "outbox.open_attempts", {"ids": ids, "epoch": epoch, "now_ms": tx.now_ms()}
     )
-    assert attempt_id is not None, "an attempt is always inserted"
-    return Claim(item, attempt_id, epoch)
+    return [Claim(item, number, epoch) for item, number in zip(items, opened, strict=True)]
 
 
 def stamp(tx: Tx, claims: Sequence[Claim]) -> None:
     """Record that these calls may leave at any moment from now on."""
-    now_ms = tx.now_ms()
-    tx.many(
-        "outbox.stamp",
-        [
-            {"attempt_id": claimed.attempt_id, "epoch": claimed.epoch, "now_ms": now_ms}
-            for claimed in claims
-        ],
-    )
+    packed = json.dumps([(claimed.attempt_id, claimed.epoch) for claimed in claims])
+    tx.run("outbox.stamp", {"claims": packed, "now_ms": tx.now_ms()})
 
 
-def close_attempt(tx: Tx, claimed: Claim, end: AttemptEnd) -> None:
-    """Record how the attempt ended. Evidence is kept even when the row has moved on without it."""
-    tx.run(
-        "outbox.close_attempt",
-        {
-            "attempt_id": claimed.attempt_id,
-            "stage": end.stage,
-            "duration_ms": end.duration_ms,
-            "status": end.status,
-            "code": end.code,
-            "description": end.description,
-            "wait_ms": end.wait_ms,
-            "verdict": end.verdict,
-            "now_ms": tx.now_ms(),
-        },
-    )
+def close_attempts(tx: Tx, ends: Sequence[tuple[Claim, AttemptEnd]]) -> None:
+    """Record how attempts ended. Evidence is kept even when the row has moved on without it."""
+    packed = json.dumps([_packed_end(claimed, end) for claimed, end in ends])
+    tx.run("outbox.close_attempts", {"ends": packed, "now_ms": tx.now_ms()})
 
 
-def mark_sent(
-    tx: Tx,
-    claimed: Claim,
-    *,
-    message_id: int | None,
-    lane_due_ms: int = 0,
-    reason: str | None = None,
-) -> None:
-    """Telegram accepted the call. The lane goes on, not before `lane_due_ms`.
+def mark_sent(tx: Tx, accepted: Sequence[Accepted]) -> None:
+    """Telegram accepted these calls. Each lane goes on, not before its `lane_due_ms`.
 
-    Raises LeaseLost when the row is no longer in this sender's hand.
+    Raises LeaseLost when any row is no longer in this sender's hand.
     """
-    changed = tx.run(
-        "outbox.mark_sent",
-        {**_hand(tx, claimed), "message_id": message_id, "reason": reason},
+    packed = json.dumps(
+        [(it.claim.item.id, it.claim.epoch, it.message_id, it.reason) for it in accepted]
     )
-    _left_hand(tx, claimed, changed, lane_due_ms)
+    changed = tx.run("outbox.mark_sent", {"accepted": packed, "now_ms": tx.now_ms()})
+    if changed != len(accepted):
+        raise LeaseLost(f"of {len(accepted)} rows only {changed} are in this sender's hand")
+    lanes.reopen(tx, [_freed(it.claim.item, it.lane_due_ms) for it in accepted])
 
 
 def requeue(
@@ -452,7 +429,18 @@ def _left_hand(tx: Tx, claimed: Claim, changed: int, lane_due_ms: int) -> None:
     item = claimed.item
     if changed != 1:
         raise LeaseLost(f"outbox row {item.id} is no longer in this sender's hand")
-    lanes.reopen(tx, item.bot, item.lane, item.priority, due_ms=lane_due_ms)
+    lanes.reopen(tx, [_freed(item, lane_due_ms)])
+
+
+def _packed_end(claimed: Claim, end: AttemptEnd) -> tuple[int | str | None, ...]:
+    return (
+        *(claimed.attempt_id, end.stage, end.verdict, end.duration_ms),
+        *(end.status, end.code, end.description, end.wait_ms),
+    )
+
+
+def _freed(item: OutboxItem, due_ms: int) -> lanes.Freed:
+    return lanes.Freed(item.bot, item.lane, item.priority, due_ms)
 
 
 def _item(row: Row) -> OutboxItem:

@@ -51,6 +51,9 @@ def is_direct_from_loopback(request: Request) -> bool:
     """
     if request.client is None or any(name in request.headers for name in FORWARDING_HEADERS):
         return False
+    # nginx adds no header unless it is told to, but then it speaks a version that no browser does.
+    if request.scope["http_version"] == "1.0":
+        return False
     return _is_loopback(request.client.host) and _is_loopback(_host_name(request))
 
 

@@ -116,7 +116,7 @@ class _Role:
         )
         self._server = Server(
             build_app(webhook, self._health, status),
-            trusted_proxies=house.web.trusted_proxies,
+            trusted_proxies=house.web.trusted_proxies if house.web.allowed_networks else None,
             on_started=self._started,
         )
         self._addresses: list[str] = []

@@ -1,8 +1,9 @@
 """Gather what arrives together, so that one transaction and one sync of the disk serve it all.
 
 Under load it is the sync, and the way to the database's thread and back, that cost; forty updates
-in one go cost little more than one. So a batch is kept open as long as the turns of the loop bring
-more, which takes microseconds: nobody waits for a timer, and an update that comes alone goes alone.
+in one go cost little more than one. So a batch is kept open, until there are enough, as long as the
+turns of the loop bring more. That takes microseconds: nobody waits for a timer, and an update that
+comes alone goes alone.
 """
 
 import asyncio
@@ -19,6 +20,8 @@ from storage.inbox import Received, Reception
 from storage.lifecycle import BotName, InboxId
 
 BATCH_MAX: Final = 256
+# What a commit costs, it costs these few already; more would wait while the disk is idle.
+ENOUGH: Final = 32
 # One quiet turn is chance: those who were just answered are about to write again.
 QUIET_TURNS: Final = 3
 # A stream that never ebbs must not keep the first one waiting.
@@ -78,14 +81,14 @@ class Intake:
             self._keeper = None
 
     async def _gather(self) -> None:
-        """Let the loop turn until its turns bring nothing more."""
+        """Let the loop turn until there are enough, or its turns bring nothing more."""
         quiet = 0
         for _ in range(TURNS_MAX):
             seen = len(self._waiting)
+            if seen >= ENOUGH or quiet == QUIET_TURNS:
+                return
             await self._clock.sleep_ms(0)
             quiet = quiet + 1 if len(self._waiting) == seen else 0
-            if quiet == QUIET_TURNS:
-                return
 
     async def _keep(self, batch: list[_Waiting]) -> None:
         updates = [waiting.update for waiting in batch]

@@ -42,13 +42,16 @@ class _Protocol(HttpToolsProtocol):
 
 
 class Server(uvicorn.Server):
-    """A server that leaves the process's signals alone."""
+    """A server that leaves the process's signals alone.
+
+    `trusted_proxies`: who may say from which address a request came; None where nobody asks for it.
+    """
 
     def __init__(
         self,
         app: Starlette,
         *,
-        trusted_proxies: Sequence[Network],
+        trusted_proxies: Sequence[Network] | None,
         on_started: Callable[[], Awaitable[None]],
     ) -> None:
         config = uvicorn.Config(
@@ -59,8 +62,8 @@ class Server(uvicorn.Server):
             log_config=None,
             access_log=False,
             server_header=False,
-            proxy_headers=True,
-            forwarded_allow_ips=[str(network) for network in trusted_proxies],
+            proxy_headers=trusted_proxies is not None,
+            forwarded_allow_ips=[str(network) for network in trusted_proxies or ()],
             # Open connections count, idle ones too, and its refusal names no Retry-After.
             limit_concurrency=None,
             backlog=BACKLOG,

@@ -22,7 +22,7 @@ from bot.web.head import is_one_of, read_head
 from bot.web.intake import Intake
 from bot.web.meter import Meter
 from storage.clock import Clock
-from storage.envelope import Envelope, Unreadable, read_envelope
+from storage.envelope import Unreadable, read_envelope
 from storage.errors import StorageError
 from storage.inbox import Received, Reception
 from storage.lifecycle import BotName
@@ -88,7 +88,16 @@ class Webhook:
             return _UNAVAILABLE
         if body is None:
             return self._refused("too_large", _TOO_LARGE)
-        return await self._keep(bot, body)
+        reason = self._backpressure.reason(bot)
+        if reason is not None:
+            return self._unstored(reason)
+        began_ms = self._clock.monotonic_ms()
+        try:
+            await self._store(bot, body)
+        except StorageError as error:
+            return self._unstored(type(error).__name__)
+        self._meter.acknowledged(self._clock.monotonic_ms() - began_ms)
+        return _STORED
 
     def _refusal(self, bot: BotName, request: Request) -> Response | None:
         """Judge by the head alone; the body has not been read yet."""
@@ -107,45 +116,30 @@ class Webhook:
             return self._refused("too_large", _TOO_LARGE)
         return None
 
-    async def _keep(self, bot: BotName, body: bytes) -> Response:
-        began_ms = self._clock.monotonic_ms()
-        reason = self._backpressure.reason(bot)
-        if reason is None:
-            try:
-                await self._store(bot, body)
-            except StorageError as error:
-                reason = type(error).__name__
-            else:
-                self._meter.acknowledged(self._clock.monotonic_ms() - began_ms)
-                return _STORED
-        self._meter.unstored(reason)
-        return _UNAVAILABLE
-
     async def _store(self, bot: BotName, body: bytes) -> None:
         outside = read_envelope(body)
-        match outside:
-            case Envelope():
-                await self._receive(bot, outside, body)
-            case Unreadable(reason):
-                kept = await self._intake.keep_aside(bot, body, reason)
-                event("inbox.quarantined", bot=bot, inbox_id=kept, reason=reason)
-            case _:
-                assert_never(outside)
-
-    async def _receive(self, bot: BotName, seen: Envelope, body: bytes) -> None:
-        reception = await self._intake.keep(
-            Received(bot, seen.update_id, seen.kind, seen.chat_lane, seen.user_lane, body)
+        if isinstance(outside, Unreadable):
+            kept = await self._intake.keep_aside(bot, body, outside.reason)
+            event("inbox.quarantined", bot=bot, inbox_id=kept, reason=outside.reason)
+            return
+        update = Received(
+            bot, outside.update_id, outside.kind, outside.chat_lane, outside.user_lane, body
         )
+        reception = await self._intake.keep(update)
         match reception:
             case Reception.STORED:
                 self._tell_soon()
             case Reception.DUPLICATE:
-                event("web.duplicate", bot=bot, update_id=seen.update_id)
+                event("web.duplicate", bot=bot, update_id=update.update_id)
             case Reception.QUARANTINED:
                 reason = "other content under a known id"
-                event("inbox.quarantined", bot=bot, update_id=seen.update_id, reason=reason)
+                event("inbox.quarantined", bot=bot, update_id=update.update_id, reason=reason)
             case _:
                 assert_never(reception)
+
+    def _unstored(self, reason: str) -> Response:
+        self._meter.unstored(reason)
+        return _UNAVAILABLE
 
     def _refused(self, reason: str, answer: Response) -> Response:
         self._meter.refused(reason, answer.status_code)

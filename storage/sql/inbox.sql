@@ -26,7 +26,7 @@ where bot = :bot and update_id = :update_id;
 -- Find these bytes in quarantine, so that a poison that is sent again and again is kept once.
 select id
 from inbox
-where bot = :bot and state = 'quarantined' and body = :body
+where state in ('dead', 'quarantined') and state = 'quarantined' and bot = :bot and body = :body
 limit 1;
 
 -- name: quarantine

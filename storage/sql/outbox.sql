@@ -96,53 +96,69 @@ set due_ms = :due_ms
 where bot = :bot and lane = :lane and priority = :priority;
 
 -- name: claim
--- Take the head of a lane.
+-- Take the heads of lanes.
 update outbox
 set state = 'claimed', claim_epoch = :epoch
-where id = :id and state = 'queued' and joined = 1;
+where id in (select value from json_each(:ids)) and state = 'queued' and joined = 1;
 
--- name: claim_lane
--- A lane with a claimed head waits.
+-- name: claim_lanes
+-- Lanes with a claimed head wait.
 update lanes
 set claimed = 1
-where bot = :bot and lane = :lane and priority = :priority;
+where (bot, lane, priority) in (
+    select o.bot, o.lane, o.priority
+    from json_each(:ids) as taken
+    inner join outbox as o on o.id = taken.value
+);
 
--- name: open_attempt
--- Begin the record of one attempt, before anything leaves.
+-- name: open_attempts
+-- Begin the record of one attempt for each row, before anything leaves, in the order in which they are given.
 insert into attempts (outbox_id, bot, lane, chat_id, method, priority, epoch, stage, claimed_at_ms)
-values (:outbox_id, :bot, :lane, :chat_id, :method, :priority, :epoch, 'claimed', :now_ms);
+select o.id, o.bot, o.lane, o.chat_id, o.method, o.priority, :epoch, 'claimed', :now_ms
+from json_each(:ids) as taken
+inner join outbox as o on o.id = taken.value
+order by taken.key;
 
 -- name: stamp
--- From here on the call may leave at any moment.
+-- From here on these calls may leave at any moment.
 update attempts
 set stage = 'stamped', stamped_at_ms = :now_ms
-where id = :attempt_id and stage = 'claimed' and epoch = :epoch;
+from json_each(:claims) as claims
+where
+    attempts.id = claims.value ->> 0
+    and attempts.stage = 'claimed'
+    and attempts.epoch = claims.value ->> 1;
 
--- name: close_attempt
--- Record how an attempt ended, with its evidence.
+-- name: close_attempts
+-- Record how attempts ended, with their evidence.
 update attempts
 set
-    stage = :stage,
-    ended_at_ms = :now_ms,
-    duration_ms = :duration_ms,
-    status = :status,
-    code = :code,
-    description = :description,
-    wait_ms = :wait_ms,
-    verdict = :verdict
-where id = :attempt_id;
+    stage = closing.value ->> 1,
+    verdict = closing.value ->> 2,
+    duration_ms = closing.value ->> 3,
+    status = closing.value ->> 4,
+    code = closing.value ->> 5,
+    description = closing.value ->> 6,
+    wait_ms = closing.value ->> 7,
+    ended_at_ms = :now_ms
+from json_each(:ends) as closing
+where attempts.id = closing.value ->> 0;
 
 -- name: mark_sent
--- Telegram accepted it.
+-- Telegram accepted them.
 update outbox
 set
     state = 'sent',
     claim_epoch = null,
     finished_at_ms = :now_ms,
-    message_id = :message_id,
-    reason = :reason,
+    message_id = accepted.value ->> 2,
+    reason = accepted.value ->> 3,
     attempts = attempts + 1
-where id = :id and state = 'claimed' and claim_epoch = :epoch;
+from json_each(:accepted) as accepted
+where
+    outbox.id = accepted.value ->> 0
+    and outbox.state = 'claimed'
+    and outbox.claim_epoch = accepted.value ->> 1;
 
 -- name: requeue
 -- Give a claimed row back to the head of its lane.
@@ -190,15 +206,51 @@ from lanes
 where bot = :bot and lane = :lane and priority = :priority;
 
 -- name: set_head
--- The next row becomes the head of its lane; the lane stays claimed unless its claimed row has left.
+-- The next row becomes the head of its lane; a claimed lane stays so.
 update lanes
-set head_id = :head_id, due_ms = :due_ms, claimed = min(claimed, :claimed_max)
+set head_id = :head_id, due_ms = :due_ms
 where bot = :bot and lane = :lane and priority = :priority;
 
 -- name: close_lane
 -- Nothing is left to say in this lane.
 delete from lanes
 where bot = :bot and lane = :lane and priority = :priority;
+
+-- name: close_lanes
+-- Of these lanes, remove those in which nothing is left to say.
+delete from lanes
+where
+    (bot, lane, priority) in (
+        select value ->> 0, value ->> 1, value ->> 2 from json_each(:lanes)
+    )
+    and not exists (
+        select 1 from outbox as o
+        where
+            o.bot = lanes.bot
+            and o.lane = lanes.lane
+            and o.priority = lanes.priority
+            and o.joined = 1
+            and o.state in ('queued', 'claimed')
+    );
+
+-- name: reopen_lanes
+-- Of these lanes, whose claimed row has left the sender's hand, let each go on with its oldest row.
+update lanes
+set head_id = o.id, due_ms = max(o.due_ms, freed.value ->> 3), claimed = 0
+from json_each(:lanes) as freed
+inner join outbox as o on o.id = (
+    select min(id) from outbox
+    where
+        bot = freed.value ->> 0
+        and lane = freed.value ->> 1
+        and priority = freed.value ->> 2
+        and joined = 1
+        and state in ('queued', 'claimed')
+)
+where
+    lanes.bot = freed.value ->> 0
+    and lanes.lane = freed.value ->> 1
+    and lanes.priority = freed.value ->> 2;
 
 -- name: expiring
 -- Rows that wait although their time is over.

@@ -1,7 +1,8 @@
 """The floor that no webhook of this kind can beat: a Starlette route that does nothing.
 
 `python -m tests.bench.noop PORT`. Served by uvicorn with the same parser, loop and settings as the
-web role; it looks at neither the secret nor the body, and stores nothing.
+web role; it looks at neither the secret nor the body, and stores nothing. Its twin under `/read/`
+takes the body first, which whoever wants an update has to do.
 """
 
 import sys
@@ -17,9 +18,19 @@ async def _nothing(request: Request) -> Response:
     return Response()
 
 
+async def _read(request: Request) -> Response:
+    await request.body()
+    return Response()
+
+
 def main() -> None:
     """Serve until stopped."""
-    app = Starlette(routes=[Route("/telegram/{bot}", _nothing, methods=["POST"])])
+    app = Starlette(
+        routes=[
+            Route("/telegram/{bot}", _nothing, methods=["POST"]),
+            Route("/read/{bot}", _read, methods=["POST"]),
+        ]
+    )
     uvicorn.run(
         app,
         host="127.0.0.1",

@@ -3,11 +3,13 @@
 All four run all the time and are loaded in turns, round after round, so that whatever else this
 machine does falls on all alike; compared are the medians of the rounds. Each gets the same updates
 over the same number of connections. Ours validates them, stores them and syncs the disk before it
-answers; the others keep nothing.
+answers; the others keep nothing. A fifth, a no-op that at least reads the body, is there for a
+note only: it tells how much of the distance is the body.
 """
 
-from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
 
 from tests.bench.footprint import cpu_s
 from tests.bench.houses import bench_bot, bench_house, number_of
@@ -15,21 +17,24 @@ from tests.bench.load import LoadPlan, LoadReport
 from tests.bench.programs import Bench, Broken, load, serving
 from tests.bench.table import AtLeast, Below, Line, Peer, median
 from tests.bench.updates import first_update_id
+from tests.live.house import House
 
 CONNECTIONS = 32
 _STORED = "select count(*) as number from inbox where state = 'received'"
-_OURS, _NOOP, _PTB, _AIOGRAM = "ferryman", "no-op Starlette", "PTB webhook", "aiogram webhook"
+_WARM_UP_S = 0.5
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Server:
     """A server under load, and what its rounds have brought."""
 
     name: str
     pid: int
     port: int
-    rounds: list[LoadReport]
-    cores: list[float]
+    path: str = "/telegram/main"
+    acknowledged: int = 0
+    rounds: list[LoadReport] = field(default_factory=list)
+    cores: list[float] = field(default_factory=list)
 
     @property
     def per_second(self) -> float:
@@ -43,6 +48,22 @@ class _Server:
 async def measure(bench: Bench) -> list[Line]:
     """Load all servers in turns."""
     rounds, seconds = (2, 1.5) if bench.quick else (5, 4.0)
+    async with _servers(bench) as (house, servers):
+        secret = house.plan.bots[0].secret
+        for server in servers:
+            await _load(bench, server, secret, _WARM_UP_S)
+        for _ in range(rounds):
+            for server in servers:
+                server.rounds.append(await _load(bench, server, secret, seconds))
+        stored = number_of(house, _STORED)
+        if stored < servers[0].acknowledged:
+            raise Broken(f"{servers[0].acknowledged} updates were acknowledged, {stored} stored")
+    _note(bench, servers, seconds)
+    return _lines(servers)
+
+
+@asynccontextmanager
+async def _servers(bench: Bench) -> AsyncIterator[tuple[House, list[_Server]]]:
     bot = bench_bot()
     async with AsyncExitStack() as stack:
         enter = stack.enter_async_context
@@ -51,37 +72,25 @@ async def measure(bench: Bench) -> list[Line]:
         house = await enter(bench_house(bench, "web", api_url, bot=bot))
         await house.start("web")
         peer = (bot.secret, bot.token, api_url)
-        noop = await enter(serving(bench, "noop"))
-        ptb = await enter(serving(bench, "peer_ptb_webhook", *peer, peer=True))
-        aiogram = await enter(serving(bench, "peer_aiogram", *peer, peer=True))
-        servers = [
-            _Server(_OURS, house.running["web"].pid, house.port, [], []),
-            *(
-                _Server(name, process.pid, port, [], [])
-                for name, (process, port) in ((_NOOP, noop), (_PTB, ptb), (_AIOGRAM, aiogram))
-            ),
-        ]
-        acknowledged = 0
-        for server in servers:
-            acknowledged += await _round(bench, server, bot.secret, 0.5) * (server is servers[0])
-        for server in servers:
-            server.rounds.clear()
-            server.cores.clear()
-        for _ in range(rounds):
-            for server in servers:
-                count = await _round(bench, server, bot.secret, seconds)
-                acknowledged += count * (server is servers[0])
-        stored = number_of(house, _STORED)
-        if stored < acknowledged:
-            raise Broken(f"{acknowledged} updates were acknowledged and {stored} stored")
-    _note(bench, servers, seconds)
-    return _lines(servers)
+        noop, noop_port = await enter(serving(bench, "noop"))
+        ptb, ptb_port = await enter(serving(bench, "peer_ptb_webhook", *peer, peer=True))
+        aiogram, aiogram_port = await enter(serving(bench, "peer_aiogram", *peer, peer=True))
+        yield (
+            house,
+            [
+                _Server("ferryman", house.running["web"].pid, house.port),
+                _Server("no-op Starlette", noop.pid, noop_port),
+                _Server("PTB webhook", ptb.pid, ptb_port),
+                _Server("aiogram webhook", aiogram.pid, aiogram_port),
+                _Server("no-op that reads", noop.pid, noop_port, "/read/main"),
+            ],
+        )
 
 
-async def _round(bench: Bench, server: _Server, secret: str, seconds: float) -> int:
+async def _load(bench: Bench, server: _Server, secret: str, seconds: float) -> LoadReport:
     plan = LoadPlan(
         port=server.port,
-        path="/telegram/main",
+        path=server.path,
         secret=secret,
         first_update_id=first_update_id(bench.next_load()),
         seconds=seconds,
@@ -90,12 +99,12 @@ async def _round(bench: Bench, server: _Server, secret: str, seconds: float) -> 
     began_s = cpu_s(server.pid)
     report = await load(bench, plan)
     server.cores.append((cpu_s(server.pid) - began_s) / report.seconds)
-    server.rounds.append(report)
-    return report.answers
+    server.acknowledged += report.answers
+    return report
 
 
 def _lines(servers: list[_Server]) -> list[Line]:
-    ours, noop, ptb, aiogram = servers
+    ours, noop, ptb, aiogram, _ = servers
     acks = "webhook, acknowledged"
     return [
         Line(acks, ours.per_second, "/s", AtLeast(0.65), Peer(noop.name, noop.per_second)),

@@ -270,7 +270,7 @@ def _turn(tx: Tx, lease: Lease, item: InboxItem) -> bool:
 def _claim(tx: Tx, lease: Lease) -> list[Claim]:
     leases.require(tx, lease)
     found = outbox.heads(tx, BOT, Priority.INTERACTIVE, limit=_AT_ONCE)
-    return [outbox.claim(tx, item, lease.epoch) for item in found]
+    return list(outbox.claim(tx, found, lease.epoch))
 
 
 def _stamp(tx: Tx, claims: list[Claim]) -> bool:
@@ -279,8 +279,8 @@ def _stamp(tx: Tx, claims: list[Claim]) -> bool:
 
 
 def _settle(tx: Tx, claim: Claim) -> bool:
-    outbox.close_attempt(tx, claim, AttemptEnd(AttemptStage.ANSWERED, "sent", duration_ms=1))
-    outbox.mark_sent(tx, claim, message_id=message_id_of(claim.item.id))
+    outbox.close_attempts(tx, [(claim, AttemptEnd(AttemptStage.ANSWERED, "sent", duration_ms=1))])
+    outbox.mark_sent(tx, [outbox.Accepted(claim, message_id_of(claim.item.id))])
     return True
 
 

@@ -22,6 +22,10 @@ CHATS = st.sampled_from([1, 2, -3])
 PRIORITIES = st.sampled_from(list(Priority))
 
 
+def mark_sent(tx: Tx, claimed: outbox.Claim, *, lane_due_ms: int) -> None:
+    outbox.mark_sent(tx, [outbox.Accepted(claimed, 1, lane_due_ms)])
+
+
 class Lanes(RuleBasedStateMachine):
     """Random enqueues, claims and endings over three chats and both priorities."""
 
@@ -65,7 +69,7 @@ class Lanes(RuleBasedStateMachine):
     @rule(priority=PRIORITIES)
     def claim(self, priority: Priority) -> None:
         for item in outbox.heads(self.tx, BOT, priority, limit=1):
-            self.claims.append(outbox.claim(self.tx, item, 1))
+            self.claims += outbox.claim(self.tx, [item], 1)
 
     @precondition(lambda self: self.claims)
     @rule(how=st.sampled_from(["sent", "requeue", "hold", "dead"]), wait_ms=st.integers(0, 3_000))
@@ -73,7 +77,7 @@ class Lanes(RuleBasedStateMachine):
         claimed = self.claims.pop(0)
         due_ms = self.clock.now_ms() + wait_ms
         endings = {
-            "sent": partial(outbox.mark_sent, message_id=1, lane_due_ms=due_ms),
+            "sent": partial(mark_sent, lane_due_ms=due_ms),
             "requeue": partial(outbox.requeue, due_ms=due_ms, spend_attempt=True, reason="r"),
             "hold": partial(outbox.hold, state=OutboxState.UNCERTAIN, reason="r"),
             "dead": partial(outbox.end, state=OutboxState.DEAD, reason="r"),

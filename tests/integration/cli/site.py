@@ -147,7 +147,7 @@ def _claimed(tx: Tx, key: str) -> Claim:
     (item,) = (
         item for item in outbox.heads(tx, BOT, Priority.INTERACTIVE, limit=10) if item.id == left
     )
-    claimed = outbox.claim(tx, item, 1)
+    (claimed,) = outbox.claim(tx, [item], 1)
     outbox.stamp(tx, [claimed])
     return claimed
 
@@ -162,7 +162,7 @@ def _held(tx: Tx, key: str, state: OutboxState) -> OutboxId:
         code=502,
         description=f'Bad Gateway for "{WORDS}" \x1b[2J {TOKEN}',
     )
-    outbox.close_attempt(tx, claimed, end)
+    outbox.close_attempts(tx, [(claimed, end)])
     outbox.hold(tx, claimed, state, reason=f'502 "{WORDS}"')
     return claimed.item.id
 
@@ -177,7 +177,7 @@ def _dead(tx: Tx) -> OutboxId:
         code=400,
         description=f'Bad Request: no such tag "{WORDS}"',
     )
-    outbox.close_attempt(tx, claimed, end)
+    outbox.close_attempts(tx, [(claimed, end)])
     outbox.end(tx, claimed, OutboxState.DEAD, reason=f'content refused: 400 tag "{WORDS}"')
     return claimed.item.id
 
@@ -185,6 +185,6 @@ def _dead(tx: Tx) -> OutboxId:
 def _sent(tx: Tx) -> OutboxId:
     claimed = _claimed(tx, "sent")
     end = AttemptEnd(AttemptStage.ANSWERED, "sent", duration_ms=52, status=200)
-    outbox.close_attempt(tx, claimed, end)
-    outbox.mark_sent(tx, claimed, message_id=990)
+    outbox.close_attempts(tx, [(claimed, end)])
+    outbox.mark_sent(tx, [outbox.Accepted(claimed, 990)])
     return claimed.item.id

@@ -27,7 +27,7 @@ async def _heads(db: Database, priority: Priority = Priority.INTERACTIVE) -> lis
 
 async def _claim(db: Database, epoch: int = 1) -> Claim:
     (item, *_) = await _heads(db)
-    return await db.write(lambda tx: outbox.claim(tx, item, epoch))
+    return await db.write(lambda tx: outbox.claim(tx, [item], epoch)[0])
 
 
 async def _state(db: Database, row_id: int) -> tuple[OutboxState, int]:
@@ -37,8 +37,8 @@ async def _state(db: Database, row_id: int) -> tuple[OutboxState, int]:
 
 
 def _sent(tx: Tx, claimed: Claim, message_id: int = 100) -> None:
-    outbox.close_attempt(tx, claimed, ANSWERED)
-    outbox.mark_sent(tx, claimed, message_id=message_id)
+    outbox.close_attempts(tx, [(claimed, ANSWERED)])
+    outbox.mark_sent(tx, [outbox.Accepted(claimed, message_id)])
 
 
 async def test_one_cause_leaves_one_row(db: Database) -> None:
@@ -84,7 +84,7 @@ async def test_a_lane_waits_for_the_moment_it_was_given(db: Database, clock: Vir
     await _leave(db, call("a"), call("b"))
     claimed = await _claim(db)
     due_ms = clock.now_ms() + 1_000
-    await db.write(lambda tx: outbox.mark_sent(tx, claimed, message_id=1, lane_due_ms=due_ms))
+    await db.write(lambda tx: outbox.mark_sent(tx, [outbox.Accepted(claimed, 1, due_ms)]))
     assert await _heads(db) == []
     assert await db.read(lambda tx: outbox.next_due_ms(tx, BOT)) == due_ms
     clock.advance_ms(1_000)

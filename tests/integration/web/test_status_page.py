@@ -135,7 +135,7 @@ def hold_one(tx: Tx) -> None:
     """A call whose answer never came, for a chat with a number of its own."""
     outbox.enqueue(tx, MAIN, call("a", chat_id=4711, text=WORDS))
     (head,) = outbox.heads(tx, MAIN, Priority.INTERACTIVE, limit=1)
-    claim = outbox.claim(tx, head, 1)
+    (claim,) = outbox.claim(tx, [head], 1)
     outbox.stamp(tx, [claim])
     end = AttemptEnd(
         AttemptStage.BODY_COMPLETE,
@@ -144,7 +144,7 @@ def hold_one(tx: Tx) -> None:
         status=502,
         description=f'Bad Gateway for "{WORDS}"',
     )
-    outbox.close_attempt(tx, claim, end)
+    outbox.close_attempts(tx, [(claim, end)])
     outbox.hold(tx, claim, OutboxState.UNCERTAIN, reason="no answer came")
 
 

@@ -21,6 +21,7 @@ from storage.database import Database, connect, open_database
 from storage.errors import ConfigurationError, NewerSchema, ReadOnly
 from storage.lifecycle import BotName
 from storage.migrate import migrate
+from storage.queries import STATEMENTS
 from tests.integration.web.door import HEADER, SECRET, open_door, settings, update
 from tests.live.process import until
 
@@ -194,3 +195,14 @@ async def test_what_began_to_be_received_when_it_stops_is_finished(tmp_path: Pat
         assert (await asyncio.wait_for(reader.readline(), 10)).startswith(b"HTTP/1.1 200")
         writer.close()
     assert door.counts() == (1, 0)
+
+
+async def test_one_unreadable_body_is_not_compared_with_every_update_there_is(
+    db: Database,
+) -> None:
+    """It is looked for among what was given up, however many updates are remembered."""
+    raw = connect(db.path)
+    sql = STATEMENTS["inbox.same_quarantined"]
+    plan = raw.execute(f"explain query plan {sql}", {"bot": MAIN, "body": b"x"}).fetchall()
+    raw.close()
+    assert ["inbox_given_up" in row["detail"] for row in plan] == [True]

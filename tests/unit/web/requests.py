@@ -11,6 +11,7 @@ def asked(client: str | None = "127.0.0.1", *headers: tuple[str, str]) -> Reques
     return Request(
         {
             "type": "http",
+            "http_version": "1.1",
             "method": "GET",
             "path": "/",
             "query_string": b"",

@@ -75,6 +75,12 @@ def test_a_visitor_who_came_through_a_proxy_is_not_at_this_machine(header: str) 
     assert not is_direct_from_loopback(asked("127.0.0.1", (header, "127.0.0.1")))
 
 
+def test_a_proxy_that_adds_no_header_is_known_by_its_old_http() -> None:
+    request = asked("127.0.0.1")
+    request.scope["http_version"] = "1.0"
+    assert not is_direct_from_loopback(request)
+
+
 def test_a_unix_socket_and_another_machine_are_elsewhere() -> None:
     assert not is_direct_from_loopback(asked(None))
     assert not is_direct_from_loopback(asked("192.0.2.1"))
