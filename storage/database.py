@@ -12,6 +12,7 @@ and maps its errors, by code.
 
 import asyncio
 import contextlib
+import itertools
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -48,6 +49,9 @@ JOINED_MAX: Final = 256
 # SQLite's own waiting sleeps longer and longer and is unfair to a second process: look again soon
 # instead.
 BUSY_RETRY_MS: Final = 1
+# And at once for as long as a few commits of others take: who waits for a timer's millisecond finds
+# that a busy neighbour, who waits for none, has begun again. It made 2 ms of 15 at the slow end.
+BUSY_EAGER_TRIES: Final = 100
 BUSY_BUDGET_MS: Final = 5_000
 # At open another process may still recover the log or remove it.
 OPEN_BUSY_MS: Final = 10_000
@@ -170,6 +174,8 @@ class _Work:
 
     run: Callable[[Tx, Sequence[Any]], Sequence[Any]]
     joined: list[_Waiting]
+    # Given when the function runs just this one statement, which alone is a transaction by itself.
+    statement: tuple[str, Params] | None = None
 
 
 class Database:
@@ -195,6 +201,17 @@ class Database:
         waiting = self._waiter(None)
         self._enlist(_Work(lambda tx, _: (work(tx),), [waiting]))
         result: T = await waiting.told
+        return result
+
+    async def run(self, name: str, params: Params) -> int:
+        """Run one named statement as a transaction of its own; give the number of rows it changed.
+
+        The quickest commit there is: it crosses to SQLite once. Raises StorageError when the
+        database failed.
+        """
+        waiting = self._waiter(None)
+        self._enlist(_Work(lambda tx, _: (tx.run(name, params),), [waiting], (name, params)))
+        result: int = await waiting.told
         return result
 
     async def join(self, work: Callable[[Tx, Sequence[Item]], Sequence[T]], item: Item) -> T:
@@ -269,14 +286,15 @@ class Database:
 
     async def _commit_batch(self, batch: list[_Work]) -> None:
         deadline_ms = self._clock.monotonic_ms() + BUSY_BUDGET_MS
-        while True:
+        for tried in itertools.count():
             now_ms = self._clock.now_ms()
             try:
                 await self._writer.run(partial(_run_batch, batch=batch, now_ms=now_ms))
             except sqlite.Error as error:
                 busy = _code(error) in _BUSY_CODES
                 if busy and self._clock.monotonic_ms() < deadline_ms:
-                    await self._clock.sleep_ms(BUSY_RETRY_MS)
+                    is_eager = tried < BUSY_EAGER_TRIES
+                    await self._clock.sleep_ms(0 if is_eager else BUSY_RETRY_MS)
                     continue
                 _tell_all(batch, _mapped(error))
             except BaseException as error:
@@ -309,6 +327,10 @@ def _tell_all(batch: list[_Work], error: BaseException) -> None:
 
 def _run_batch(raw: RawConnection, batch: list[_Work], now_ms: int) -> None:
     """Run all transactions of the batch in one; raise only when none of them may count as done."""
+    if len(batch) == 1 and batch[0].statement is not None:
+        name, params = batch[0].statement
+        batch[0].joined[0].result = raw.execute(STATEMENTS[name], params).rowcount
+        return
     raw.execute("begin immediate", {})
     try:
         tx = Tx(raw, now_ms)

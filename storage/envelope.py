@@ -11,7 +11,7 @@ by these that a turn's state is kept.
 """
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -30,8 +30,7 @@ _LANE_PART_CHARS_MAX = 256
 """Bound of the texts that become a part of a lane: ids of business connections and of polls."""
 
 
-@dataclass(frozen=True, slots=True)
-class Envelope:
+class Envelope(NamedTuple):
     """What the inbox keeps beside the bytes.
 
     `chat_lane` names the chat, or the poll where there is neither chat nor user.

@@ -9,15 +9,15 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import NamedTuple
 
-from storage.carriers import columns
+from storage.carriers import Params, columns
 from storage.database import Tx
 from storage.errors import LeaseLost
 from storage.lifecycle import BotName, InboxId, InboxState
 
 
-@dataclass(frozen=True, slots=True)
-class Received:
+class Received(NamedTuple):
     """An update as it came: its identity, its lanes, and its raw bytes.
 
     A lane is None when the update belongs to no chat or no user.
@@ -28,7 +28,11 @@ class Received:
     kind: str
     chat_lane: str | None
     user_lane: str | None
-    body: bytes = field(repr=False)
+    body: bytes
+
+    def __repr__(self) -> str:
+        """Everything but the body, which holds users' words."""
+        return f"Received({self.bot!r}, {self.update_id}, {self.kind!r})"
 
 
 class Reception(StrEnum):
@@ -134,20 +138,25 @@ def receive(tx: Tx, update: Received) -> Receipt:
     )
 
 
-def receive_all(tx: Tx, updates: Sequence[Received]) -> Sequence[Reception]:
-    """Store many updates as `receive` does, in their order; what became of each.
+def pack(updates: Sequence[Received], now_ms: int) -> Params:
+    """What the statement `inbox.receive_all` takes: all bodies in one blob, and where each lies."""
+    rows: list[tuple[str | int | None, ...]] = []
+    # SQLite counts the bytes of a blob from 1.
+    start = 1
+    for bot, update_id, kind, chat_lane, user_lane, body in updates:
+        rows.append((bot, update_id, kind, chat_lane, user_lane, start, len(body)))
+        start += len(body)
+    bodies = b"".join([each.body for each in updates])
+    return {"updates": json.dumps(rows), "bodies": bodies, "now_ms": now_ms}
 
-    One statement takes them all, so that they cross to SQLite once. Their bodies are JSON, and so
-    can travel as text; what is stored is the same bytes.
-    """
-    packed = [
-        (each.bot, each.update_id, each.kind, each.chat_lane, each.user_lane, each.body.decode())
-        for each in updates
-    ]
-    stored = tx.run(
-        "inbox.receive_all",
-        {"updates": json.dumps(packed, ensure_ascii=False), "now_ms": tx.now_ms()},
-    )
+
+def receive_all(tx: Tx, updates: Sequence[Received]) -> Sequence[Reception]:
+    """Store many updates as `receive` does, in their order; what became of each."""
+    return tell_apart(tx, updates, tx.run("inbox.receive_all", pack(updates, tx.now_ms())))
+
+
+def tell_apart(tx: Tx, updates: Sequence[Received], stored: int) -> Sequence[Reception]:
+    """What became of each of these, of which `inbox.receive_all` has just stored so many."""
     if stored == len(updates):
         return [Reception.STORED] * stored
     return _told_apart([receive(tx, each) for each in updates], stored)

@@ -7,9 +7,9 @@ comes alone goes alone.
 """
 
 import asyncio
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import partial
-from typing import Final
+from typing import Final, NamedTuple
 
 from storage import inbox
 from storage.clock import Clock
@@ -28,8 +28,7 @@ QUIET_TURNS: Final = 3
 TURNS_MAX: Final = 16
 
 
-@dataclass(slots=True)
-class _Waiting:
+class _Waiting(NamedTuple):
     update: Received
     told: "asyncio.Future[Reception]"
 
@@ -46,10 +45,10 @@ class Intake:
         self._waiting: list[_Waiting] = []
         self._keeper: asyncio.Task[None] | None = None
 
-    async def keep(self, update: Received) -> Reception:
-        """Store one update; when this returns it is on disk.
+    def keep(self, update: Received) -> "asyncio.Future[Reception]":
+        """Store one update; once the future has its result the update is on disk.
 
-        Raises StorageError when it could not be kept.
+        The future raises StorageError when the update could not be kept.
         """
         self._failpoints.reach("web.received")
         loop = asyncio.get_running_loop()
@@ -57,9 +56,7 @@ class Intake:
         self._waiting.append(_Waiting(update, told))
         if self._keeper is None:
             self._keeper = loop.create_task(self._keep_all(), name="web-intake")
-        reception = await told
-        self._failpoints.reach("web.committed")
-        return reception
+        return told
 
     async def keep_aside(self, bot: BotName, body: bytes, reason: str) -> InboxId:
         """Store raw bytes that are no update; when this returns they are on disk.
@@ -93,13 +90,23 @@ class Intake:
     async def _keep(self, batch: list[_Waiting]) -> None:
         updates = [waiting.update for waiting in batch]
         try:
-            receptions = await self._database.write(partial(inbox.receive_all, updates=updates))
+            receptions = await self._receive_all(updates)
         except Exception as error:  # noqa: BLE001 - handed to those who wait
             await self._apart(batch, error)
             return
+        self._failpoints.reach("web.committed")
         for waiting, reception in zip(batch, receptions, strict=True):
             if not waiting.told.done():
                 waiting.told.set_result(reception)
+
+    async def _receive_all(self, updates: list[Received]) -> Sequence[Reception]:
+        """Store them in one statement; only what came before, or not whole, is looked at apart."""
+        packed = inbox.pack(updates, self._clock.now_ms())
+        stored = await self._database.run("inbox.receive_all", packed)
+        if stored == len(updates):
+            return [Reception.STORED] * stored
+        tell_apart = partial(inbox.tell_apart, updates=updates, stored=stored)
+        return await self._database.write(tell_apart)
 
     async def _apart(self, batch: list[_Waiting], error: Exception) -> None:
         """Find out whose fault it was, unless the database as a whole takes nothing."""

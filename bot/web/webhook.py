@@ -11,7 +11,6 @@ those ends the webhook. Never a redirect: Telegram doesn't follow one.
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import assert_never
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
@@ -77,7 +76,7 @@ class Webhook:
 
     async def receive(self, request: Request) -> Response:
         """Answer one delivery: 200 when it is on disk, and what the module says otherwise."""
-        bot = BotName(request.path_params["bot"])
+        bot: BotName = request.scope["path_params"]["bot"]
         refusal = self._refusal(bot, request)
         if refusal is not None:
             return refusal
@@ -92,8 +91,17 @@ class Webhook:
         if reason is not None:
             return self._unstored(reason)
         began_ms = self._clock.monotonic_ms()
+        outside = read_envelope(body)
         try:
-            await self._store(bot, body)
+            if isinstance(outside, Unreadable):
+                await self._keep_aside(bot, body, outside.reason)
+            else:
+                # Kept here and not in a function of its own: each one more that waits costs.
+                reception = await self._intake.keep(Received(bot, *outside, body))
+                if reception is Reception.STORED:
+                    self._tell_soon()
+                else:
+                    self._tell_odd(bot, outside.update_id, reception)
         except StorageError as error:
             return self._unstored(type(error).__name__)
         self._meter.acknowledged(self._clock.monotonic_ms() - began_ms)
@@ -107,7 +115,7 @@ class Webhook:
         networks = self._door.networks
         if networks and not is_allowed(client_address(request), networks):
             return self._refused("address", _FORBIDDEN)
-        head = read_head(request.headers.raw)
+        head = read_head(request.scope["headers"])
         if not is_one_of(head.secret, secrets):
             return self._refused("secret", _UNAUTHENTIC)
         if head.is_encoded:
@@ -116,26 +124,16 @@ class Webhook:
             return self._refused("too_large", _TOO_LARGE)
         return None
 
-    async def _store(self, bot: BotName, body: bytes) -> None:
-        outside = read_envelope(body)
-        if isinstance(outside, Unreadable):
-            kept = await self._intake.keep_aside(bot, body, outside.reason)
-            event("inbox.quarantined", bot=bot, inbox_id=kept, reason=outside.reason)
-            return
-        update = Received(
-            bot, outside.update_id, outside.kind, outside.chat_lane, outside.user_lane, body
-        )
-        reception = await self._intake.keep(update)
-        match reception:
-            case Reception.STORED:
-                self._tell_soon()
-            case Reception.DUPLICATE:
-                event("web.duplicate", bot=bot, update_id=update.update_id)
-            case Reception.QUARANTINED:
-                reason = "other content under a known id"
-                event("inbox.quarantined", bot=bot, update_id=update.update_id, reason=reason)
-            case _:
-                assert_never(reception)
+    async def _keep_aside(self, bot: BotName, body: bytes, reason: str) -> None:
+        kept = await self._intake.keep_aside(bot, body, reason)
+        event("inbox.quarantined", bot=bot, inbox_id=kept, reason=reason)
+
+    def _tell_odd(self, bot: BotName, update_id: int, reception: Reception) -> None:
+        if reception is Reception.DUPLICATE:
+            event("web.duplicate", bot=bot, update_id=update_id)
+        else:
+            reason = "other content under a known id"
+            event("inbox.quarantined", bot=bot, update_id=update_id, reason=reason)
 
     def _unstored(self, reason: str) -> Response:
         self._meter.unstored(reason)
@@ -157,12 +155,20 @@ class Webhook:
 
 
 async def _read_body(request: Request) -> bytes | None:
-    """Read the body; None as soon as it is longer than it may be, whatever was declared."""
+    """Read the body; None as soon as it is longer than it may be, whatever was declared.
+
+    Raises ClientDisconnect when it does not come whole.
+    """
     chunks: list[bytes] = []
     size = 0
-    async for chunk in request.stream():
+    while True:
+        message = await request.receive()
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnect
+        chunk: bytes = message.get("body", b"")
         size += len(chunk)
         if size > BODY_BYTES_MAX:
             return None
+        if not message.get("more_body", False):
+            return b"".join(chunks) + chunk if chunks else chunk
         chunks.append(chunk)
-    return b"".join(chunks)

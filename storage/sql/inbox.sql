@@ -11,7 +11,7 @@ on conflict (bot, update_id) where update_id is not null do nothing;
 insert into inbox (bot, update_id, kind, chat_lane, user_lane, body, state, received_at_ms)
 select
     value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4,
-    cast(value ->> 5 as blob), 'received', :now_ms
+    substr(:bodies, value ->> 5, value ->> 6), 'received', :now_ms
 from json_each(:updates)
 where true
 on conflict (bot, update_id) where update_id is not null do nothing;

@@ -19,7 +19,10 @@ from tests.bench.table import AtLeast, Below, Line, Peer, median
 from tests.bench.updates import first_update_id
 from tests.live.house import House
 
-CONNECTIONS = 32
+# As many as Telegram can be asked to open (Bot API, setWebhook, max_connections): the most that it
+# can bring at once. The time that it waits for its answer is looked at with fewer.
+CONNECTIONS = 100
+CONNECTIONS_OF_P99 = 32
 _STORED = "select count(*) as number from inbox where state = 'received'"
 _WARM_UP_S = 0.5
 
@@ -34,6 +37,7 @@ class _Server:
     path: str = "/telegram/main"
     acknowledged: int = 0
     rounds: list[LoadReport] = field(default_factory=list)
+    calmer_rounds: list[LoadReport] = field(default_factory=list)
     cores: list[float] = field(default_factory=list)
 
     @property
@@ -55,6 +59,8 @@ async def measure(bench: Bench) -> list[Line]:
         for _ in range(rounds):
             for server in servers:
                 server.rounds.append(await _load(bench, server, secret, seconds))
+            calmer = await _load(bench, servers[0], secret, seconds, CONNECTIONS_OF_P99)
+            servers[0].calmer_rounds.append(calmer)
         stored = number_of(house, _STORED)
         if stored < servers[0].acknowledged:
             raise Broken(f"{servers[0].acknowledged} updates were acknowledged, {stored} stored")
@@ -87,14 +93,16 @@ async def _servers(bench: Bench) -> AsyncIterator[tuple[House, list[_Server]]]:
         )
 
 
-async def _load(bench: Bench, server: _Server, secret: str, seconds: float) -> LoadReport:
+async def _load(
+    bench: Bench, server: _Server, secret: str, seconds: float, connections: int = CONNECTIONS
+) -> LoadReport:
     plan = LoadPlan(
         port=server.port,
         path=server.path,
         secret=secret,
         first_update_id=first_update_id(bench.next_load()),
         seconds=seconds,
-        connections=CONNECTIONS,
+        connections=connections,
     )
     began_s = cpu_s(server.pid)
     report = await load(bench, plan)
@@ -105,12 +113,13 @@ async def _load(bench: Bench, server: _Server, secret: str, seconds: float) -> L
 
 def _lines(servers: list[_Server]) -> list[Line]:
     ours, noop, ptb, aiogram, _ = servers
+    p99_ms = median([report.p99_ms for report in ours.calmer_rounds])
     acks = "webhook, acknowledged"
     return [
         Line(acks, ours.per_second, "/s", AtLeast(0.65), Peer(noop.name, noop.per_second)),
         Line(acks, ours.per_second, "/s", AtLeast(2.5), Peer(ptb.name, ptb.per_second)),
         Line(acks, ours.per_second, "/s", AtLeast(1.5), Peer(aiogram.name, aiogram.per_second)),
-        Line(f"webhook, p99 of {CONNECTIONS} connections", ours.p99_ms, "ms", Below(50)),
+        Line(f"webhook, p99 of {CONNECTIONS_OF_P99} connections", p99_ms, "ms", Below(50)),
     ]
 
 
