@@ -53,7 +53,10 @@ class LoadPlan:
 
 @dataclass(frozen=True, slots=True)
 class LoadReport:
-    """What came of a load. Times are in milliseconds; `busy` is the load's own share of a core."""
+    """What came of a load. Times are in milliseconds; `busy` is the load's own share of a core.
+
+    `took_ms` holds every answer's time, of a load at a pace of its own; others have too many.
+    """
 
     answers: int
     seconds: float
@@ -62,6 +65,7 @@ class LoadReport:
     worst_ms: float
     busy: float
     refused: dict[str, int] = field(default_factory=dict)
+    took_ms: list[float] = field(default_factory=list)
 
     @property
     def per_second(self) -> float:
@@ -119,6 +123,7 @@ class Load:
             worst_ms=max(took_ms),
             busy=busy,
             refused=dict(self.statuses),
+            took_ms=self.took_ms if self._plan.per_second else [],
         )
 
     async def _connect(self) -> "_Connection":
