@@ -58,8 +58,8 @@ BUSY_BUDGET_MS: Final = 5_000
 # At open another process may still recover the log or remove it.
 OPEN_BUSY_MS: Final = 10_000
 READER_BUSY_MS: Final = 2_000
-# The commit that fills the log moves it into the file, and its caller waits for that: under load one
-# commit in a hundred, at SQLite's own 1,000 pages. What is moved rarely is also less, as a page
+# The commit that fills the log moves it into the file, and its caller waits for that: one commit in
+# a hundred under load, at SQLite's own 1,000 pages. What is moved rarely is also less, as a page
 # that changed twice is moved once.
 CHECKPOINT_PAGES: Final = 8_000
 WAL_BYTES_MAX: Final = 64 << 20
