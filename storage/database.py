@@ -50,9 +50,6 @@ JOINED_MAX: Final = 256
 # instead. Another process that commits one batch after the other leaves the lock for a fraction of
 # a millisecond, so at first we look again at once.
 BUSY_RETRY_MS: Final = 1
-BUSY_LOOKS_AT_ONCE: Final = 20
-# And at once for as long as a few commits of others take: who waits for a timer's millisecond finds
-# that a busy neighbour, who waits for none, has begun again. It made 2 ms of 15 at the slow end.
 BUSY_EAGER_TRIES: Final = 100
 BUSY_BUDGET_MS: Final = 5_000
 # At open another process may still recover the log or remove it.
