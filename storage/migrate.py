@@ -52,8 +52,11 @@ def migrate(path: Path, clock: Clock, *, connector: Connector = connect) -> Sequ
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        if not path.exists():
+            # Users' texts are in it; SQLite gives its log and index the same mode.
+            path.touch(mode=0o600)
     except OSError as error:
-        raise ReadOnly(f"state_dir {path.parent} can't be made: {error.strerror}") from error
+        raise ReadOnly(f"state_dir {path.parent} can't be made or written to: {error.strerror}") from error
     with mapped_errors():
         raw = connector(path)
         try:

@@ -166,6 +166,14 @@ def test_a_directory_that_cannot_be_made_is_named(tmp_path: Path, clock: Virtual
         migrate(blocker / "state" / "ferryman.db", clock)
 
 
+async def test_the_database_is_its_owners_alone(db: Database) -> None:
+    """Users' texts are in it, and in its log."""
+    await db.write(lambda tx: _bind(tx, "main", 1))
+    files = sorted(db.path.parent.glob("ferryman.db*"))
+    assert [file.name for file in files] == ["ferryman.db", "ferryman.db-shm", "ferryman.db-wal"]
+    assert {file.stat().st_mode & 0o777 for file in files} == {0o600}
+
+
 def test_migrating_twice_changes_nothing(tmp_path: Path, clock: VirtualClock) -> None:
     path = tmp_path / "twice.db"
     assert [item.name for item in migrate(path, clock)] == ["ground"]
