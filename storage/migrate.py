@@ -52,15 +52,20 @@ def migrate(path: Path, clock: Clock, *, connector: Connector = connect) -> Sequ
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        if not path.exists():
-            # Users' texts are in it; SQLite gives its log and index the same mode.
-            path.touch(mode=0o600)
+        is_new = not path.exists()
     except OSError as error:
-        raise ReadOnly(f"state_dir {path.parent} can't be made or written to: {error.strerror}") from error
+        raise ReadOnly(
+            f"state_dir {path.parent} can't be made or written to: {error.strerror}"
+        ) from error
     with mapped_errors():
         raw = connector(path)
         try:
             raw.execute(f"pragma busy_timeout = {_BUSY_MS}", {})
+            if is_new:
+                # Users' texts will be in it. SQLite makes the file at the first look into it, and
+                # gives its log and its index the same mode.
+                raw.execute("pragma user_version", {}).fetchall()
+                path.chmod(0o600)
             # Must be set before the first table; it lets retention give space back in small steps.
             raw.execute("pragma auto_vacuum = incremental", {})
             raw.execute("pragma journal_mode = wal", {}).fetchall()

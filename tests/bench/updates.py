@@ -49,7 +49,7 @@ class Mix:
         update_id = self.first_update_id + number
         chat_id = _FIRST_CHAT_ID + number % self.chats
         message_id = 1_000_000 + number
-        if self.seldom_every and number % self.seldom_every == self.seldom_every - 1:
+        if self.seldom_every and number % self.seldom_every == self.seldom_every // 2:
             text = _MESSAGE % (update_id, message_id, chat_id, chat_id, self.seldom_text)
         elif number % _EVERY_PRESS == _EVERY_PRESS - 1:
             text = _PRESS % (update_id, update_id, chat_id, message_id, chat_id)
