@@ -45,6 +45,8 @@ T = TypeVar("T")
 
 # More would make the first of a batch wait for the last; this many share one sync well enough.
 BATCH_MAX: Final = 256
+# The lock is another process's too: who has held it for so long commits and stands in line again.
+HOLD_MS_MAX: Final = 2
 JOINED_MAX: Final = 256
 # SQLite's own waiting sleeps longer and longer and is unfair to a second process: look again soon
 # instead. Another process that commits one batch after the other leaves the lock for a fraction of
@@ -283,16 +285,20 @@ class Database:
                 batch, self._waiting = self._waiting[:BATCH_MAX], self._waiting[BATCH_MAX:]
                 # What is being run can't be joined any more.
                 self._joinable.clear()
-                await self._commit_batch(batch)
+                done = await self._commit_batch(batch)
+                self._waiting = batch[done:] + self._waiting
         finally:
             self._flusher = None
 
-    async def _commit_batch(self, batch: list[_Work]) -> None:
+    async def _commit_batch(self, batch: list[_Work]) -> int:
+        """Commit as much of the batch as one hold of the lock allows; how many of it that was."""
         deadline_ms = self._clock.monotonic_ms() + BUSY_BUDGET_MS
+        done = len(batch)
         for tried in itertools.count():
             now_ms = self._clock.now_ms()
             try:
-                await self._writer.run(partial(_run_batch, batch=batch, now_ms=now_ms))
+                run = partial(_run_batch, batch=batch, now_ms=now_ms, clock=self._clock)
+                done = await self._writer.run(run)
             except sqlite.Error as error:
                 busy = _code(error) in _BUSY_CODES
                 if busy and self._clock.monotonic_ms() < deadline_ms:
@@ -304,8 +310,9 @@ class Database:
                 _tell_all(batch, error)
                 raise
             else:
-                _tell_each(batch)
-            return
+                _tell_each(batch[:done])
+            return done
+        raise AssertionError("counting has no end")
 
 
 def _all_of(batch: list[_Work]) -> Iterator[_Waiting]:
@@ -328,22 +335,31 @@ def _tell_all(batch: list[_Work], error: BaseException) -> None:
         waiting.told.set_exception(waiting.error or error)
 
 
-def _run_batch(raw: RawConnection, batch: list[_Work], now_ms: int) -> None:
-    """Run all transactions of the batch in one; raise only when none of them may count as done."""
+def _run_batch(raw: RawConnection, batch: list[_Work], now_ms: int, clock: Clock) -> int:
+    """Run transactions of the batch in one, until it has held the lock for long; how many.
+
+    Raises only when none of them may count as done.
+    """
     if len(batch) == 1 and batch[0].statement is not None:
         name, params = batch[0].statement
         batch[0].joined[0].result = raw.execute(STATEMENTS[name], params).rowcount
-        return
+        return 1
     raw.execute("begin immediate", {})
     try:
         tx = Tx(raw, now_ms)
+        until_ms = clock.monotonic_ms() + HOLD_MS_MAX
+        done = 0
         for work in batch:
             _run_work(raw, tx, work)
+            done += 1
+            if clock.monotonic_ms() >= until_ms:
+                break
         raw.execute("commit", {})
     except BaseException:
         if raw.in_transaction:
             raw.execute("rollback", {})
         raise
+    return done
 
 
 def _run_work(raw: RawConnection, tx: Tx, work: _Work) -> None:

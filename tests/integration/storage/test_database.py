@@ -12,6 +12,7 @@ from storage import bots, cooldowns, leases
 from storage.carriers import RawConnection
 from storage.clock import deadline_in
 from storage.database import (
+    HOLD_MS_MAX,
     Database,
     Tx,
     connect,
@@ -279,3 +280,17 @@ def test_an_unfinished_process_does_not_hang_on_the_database_thread(tmp_path: Pa
         [sys.executable, "-c", program, str(tmp_path / "x.db")], timeout=20, check=False
     )
     assert done.returncode == 7
+
+
+async def test_a_long_batch_gives_the_lock_back_between_and_finishes(
+    db: Database, clock: VirtualClock
+) -> None:
+    """Another process must not wait for the whole of our backlog."""
+    moments: list[int] = []
+
+    def slow(tx: Tx) -> None:
+        clock.advance_ms(HOLD_MS_MAX)
+        moments.append(tx.now_ms())
+
+    await asyncio.gather(*(db.write(slow) for _ in range(5)))
+    assert len(set(moments)) == 5, "each of them was a transaction of its own"
