@@ -104,15 +104,17 @@ def library_version() -> tuple[int, int, int]:
     return major, minor, patch
 
 
-def require_sound_sqlite(*, accept_affected: bool = False) -> None:
-    """Refuse to work on an SQLite that can lose committed data.
+def require_sound_sqlite(
+    *, accept_affected: bool = False, version: tuple[int, int, int] | None = None
+) -> None:
+    """Refuse to work on an SQLite that can lose committed data; `version` is the one in use.
 
     Raises AffectedSqlite, with the version found and what to do.
     """
-    version = library_version()
-    if accept_affected or is_sound(version):
+    in_use = version or library_version()
+    if accept_affected or is_sound(in_use):
         return
-    found = ".".join(str(part) for part in version)
+    found = ".".join(str(part) for part in in_use)
     message = (
         f"SQLite {found} has the WAL-reset bug, which can lose committed updates when two "
         "processes share a file. Install pysqlite3 >= 0.6.1, or set "

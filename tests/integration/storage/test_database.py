@@ -205,11 +205,10 @@ def test_the_sqlite_in_use_is_sound() -> None:
     require_sound_sqlite()
 
 
-def test_an_affected_sqlite_is_refused_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("storage.database.library_version", lambda: (3, 40, 1))
+def test_an_affected_sqlite_is_refused_with_the_reason() -> None:
     with pytest.raises(AffectedSqlite, match=r"3\.40\.1 has the WAL-reset bug"):
-        require_sound_sqlite()
-    require_sound_sqlite(accept_affected=True)
+        require_sound_sqlite(version=(3, 40, 1))
+    require_sound_sqlite(version=(3, 40, 1), accept_affected=True)
 
 
 async def test_a_bot_keeps_the_id_of_its_first_token(db: Database) -> None:
