@@ -62,10 +62,16 @@ class OutboxState(StrEnum):
 
 
 class Priority(StrEnum):
-    """Interactive overtakes bulk; within one chat each keeps its own order."""
+    """Interactive overtakes bulk; within one chat each keeps its own order.
+
+    interactive  what a person waits for
+    bulk         broadcasts, at their own share of the bot's rate
+    paid         broadcasts that pay Telegram in Stars: a ceiling of their own, and a budget
+    """
 
     INTERACTIVE = "interactive"
     BULK = "bulk"
+    PAID = "paid"
 
 
 class OnUncertain(StrEnum):

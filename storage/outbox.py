@@ -22,7 +22,7 @@ from storage.lifecycle import (
     OutboxState,
     Priority,
 )
-from storage.outgoing import Outgoing, digest
+from storage.outgoing import TELEGRAM, Fallback, Outgoing, Source, digest
 
 # Placeholders of rows outside any turn are numbered down from here: far from those of turns
 # (bot/turns/turn.py), and above -2^53, so that they survive every JSON parser.
@@ -64,6 +64,14 @@ class OutboxItem:
     expires_at_ms: int | None
     created_at_ms: int
     placeholder: int | None
+    key: str = ""
+    channel: str = TELEGRAM
+    items: int = 1
+    source: Source | None = None
+    cancel_on_edit: bool = False
+    generation: str | None = None
+    caused_at_ms: int | None = None
+    fallback: Fallback | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +124,7 @@ class RecentCall:
     lane: str
     chat_id: int | None
     method: str
+    items: int
     priority: Priority
     stamped_at_ms: int
     ended_at_ms: int | None
@@ -168,11 +177,14 @@ def enqueue_free(tx: Tx, bot: BotName, outgoing: Outgoing) -> Enqueued:
 def _row_of(
     tx: Tx, bot: BotName, outgoing: Outgoing, fingerprint: str, *, joined: bool
 ) -> dict[str, str | int | None]:
+    source = outgoing.source
     return {
         "bot": bot,
         "key": outgoing.key,
         "digest": fingerprint,
+        "channel": outgoing.channel,
         "method": outgoing.method,
+        "items": outgoing.items,
         "params": json.dumps(dict(outgoing.params), separators=(",", ":")),
         "lane": outgoing.lane,
         "chat_id": outgoing.chat_id,
@@ -182,6 +194,13 @@ def _row_of(
         "not_before_ms": outgoing.not_before_ms,
         "expires_at_ms": outgoing.expires_at_ms,
         "supersede_key": outgoing.supersede_key,
+        "coalesce_key": outgoing.coalesce_key,
+        "source_lane": None if source is None else source.lane,
+        "source_message_id": None if source is None else source.message_id,
+        "cancel_on_edit": int(outgoing.cancel_on_edit),
+        "generation": outgoing.generation,
+        "caused_at_ms": outgoing.caused_at_ms,
+        "fallback": _packed_fallback(outgoing.fallback),
         "placeholder": outgoing.placeholder,
         "attempts_max": outgoing.attempts_max,
         "now_ms": tx.now_ms(),
@@ -384,6 +403,7 @@ def recent_calls(tx: Tx, bot: BotName, *, since_ms: int) -> Sequence[RecentCall]
             lane=row["lane"],
             chat_id=row["chat_id"],
             method=row["method"],
+            items=row["items"],
             priority=Priority(row["priority"]),
             stamped_at_ms=row["stamped_at_ms"],
             ended_at_ms=row["ended_at_ms"],
@@ -459,4 +479,35 @@ def _item(row: Row) -> OutboxItem:
         expires_at_ms=row["expires_at_ms"],
         created_at_ms=row["created_at_ms"],
         placeholder=row["placeholder"],
+        key=row["key"],
+        channel=row["channel"],
+        items=row["items"],
+        source=_source(row),
+        cancel_on_edit=bool(row["cancel_on_edit"]),
+        generation=row["generation"],
+        caused_at_ms=row["caused_at_ms"],
+        fallback=_unpacked_fallback(row["fallback"]),
     )
+
+
+def _source(row: Row) -> Source | None:
+    if row["source_lane"] is None:
+        return None
+    return Source(row["source_lane"], row["source_message_id"])
+
+
+def _packed_fallback(fallback: Fallback | None) -> str | None:
+    if fallback is None:
+        return None
+    told = {
+        "method": fallback.method,
+        "params": dict(fallback.params),
+        "lane": fallback.lane,
+        "chat_id": fallback.chat_id,
+        "ttl_ms": fallback.ttl_ms,
+    }
+    return json.dumps(told, separators=(",", ":"))
+
+
+def _unpacked_fallback(packed: str | None) -> Fallback | None:
+    return None if packed is None else Fallback(**json.loads(packed))

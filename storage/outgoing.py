@@ -52,6 +52,29 @@ METHODS: Mapping[str, MethodFacts] = MappingProxyType(
 """The deferrable methods. What is not here is a read, or is refused with `UnsupportedCall`."""
 
 
+TELEGRAM = "telegram"
+"""The channel of the Bot API; every other one is named in the configuration."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The message that a call answers: when it is gone, so is the reason for the call."""
+
+    lane: str
+    message_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Fallback:
+    """What to say instead, once a query can't be answered any more."""
+
+    method: str
+    params: Mapping[str, str] = field(hash=False)
+    lane: str
+    chat_id: int | None
+    ttl_ms: int
+
+
 @dataclass(frozen=True, slots=True)
 class Outgoing:
     """One call to make.
@@ -61,6 +84,12 @@ class Outgoing:
     `placeholder` is the negative message id that the handler was given for a message not sent yet.
     `attempts_max`: None for the configured number; 1 for what is worthless a moment later.
     Times are UTC milliseconds; `not_before_ms` 0 means at once.
+
+    `channel` names the contract by which the call is made and its answer read. `items` is how many
+    messages it carries (an album's size). Of two queued calls with the same `coalesce_key`, edits
+    of one message, only the later one is made; a `supersede_key` does the same by wish.
+    What may take the reason away: `source` deleted (edited: with `cancel_on_edit`), a person who
+    answered after `caused_at_ms`, `generation` (a draft's id) stopped.
     """
 
     method: str
@@ -75,6 +104,14 @@ class Outgoing:
     supersede_key: str | None = None
     placeholder: int | None = None
     attempts_max: int | None = None
+    channel: str = TELEGRAM
+    items: int = 1
+    coalesce_key: str | None = None
+    source: Source | None = None
+    cancel_on_edit: bool = False
+    generation: str | None = None
+    caused_at_ms: int | None = None
+    fallback: Fallback | None = None
 
 
 def chat_lane(chat_id: int | str, business_connection_id: str | None = None) -> str:

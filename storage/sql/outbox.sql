@@ -3,12 +3,15 @@
 -- name: enqueue
 -- Leave a call; the same key with the same content inserts nothing.
 insert into outbox (
-    bot, key, digest, method, params, lane, chat_id, priority, on_uncertain, joined, not_before_ms,
-    expires_at_ms, supersede_key, placeholder, attempts_max, created_at_ms
+    bot, key, digest, channel, method, params, items, lane, chat_id, priority, on_uncertain, joined,
+    not_before_ms, expires_at_ms, supersede_key, coalesce_key, source_lane, source_message_id,
+    cancel_on_edit, generation, caused_at_ms, fallback, placeholder, attempts_max, created_at_ms
 )
 values (
-    :bot, :key, :digest, :method, :params, :lane, :chat_id, :priority, :on_uncertain, :joined,
-    :not_before_ms, :expires_at_ms, :supersede_key, :placeholder, :attempts_max, :now_ms
+    :bot, :key, :digest, :channel, :method, :params, :items, :lane, :chat_id, :priority,
+    :on_uncertain, :joined, :not_before_ms, :expires_at_ms, :supersede_key, :coalesce_key,
+    :source_lane, :source_message_id, :cancel_on_edit, :generation, :caused_at_ms, :fallback,
+    :placeholder, :attempts_max, :now_ms
 )
 on conflict (bot, key, digest) do nothing;
 
@@ -61,8 +64,10 @@ returning id, lane, priority;
 -- name: heads
 -- The lanes that are due, each with its head, as long as nothing of the same chat is in flight.
 select
-    o.id, o.bot, o.method, o.params, o.lane, o.chat_id, o.priority, o.on_uncertain, o.attempts,
-    o.attempts_max, o.due_ms, o.expires_at_ms, o.created_at_ms, o.placeholder
+    o.id, o.bot, o.key, o.channel, o.method, o.params, o.items, o.lane, o.chat_id, o.priority,
+    o.on_uncertain, o.attempts, o.attempts_max, o.due_ms, o.expires_at_ms, o.created_at_ms,
+    o.placeholder, o.source_lane, o.source_message_id, o.cancel_on_edit, o.generation,
+    o.caused_at_ms, o.fallback
 from lanes as l
 inner join outbox as o on l.head_id = o.id
 where
@@ -113,8 +118,11 @@ where (bot, lane, priority) in (
 
 -- name: open_attempts
 -- Begin the record of one attempt for each row, before anything leaves, in the order in which they are given.
-insert into attempts (outbox_id, bot, lane, chat_id, method, priority, epoch, stage, claimed_at_ms)
-select o.id, o.bot, o.lane, o.chat_id, o.method, o.priority, :epoch, 'claimed', :now_ms
+insert into attempts (
+    outbox_id, bot, lane, chat_id, channel, method, items, priority, epoch, stage, claimed_at_ms
+)
+select
+    o.id, o.bot, o.lane, o.chat_id, o.channel, o.method, o.items, o.priority, :epoch, 'claimed', :now_ms
 from json_each(:ids) as taken
 inner join outbox as o on o.id = taken.value
 order by taken.key;
@@ -150,6 +158,7 @@ update outbox
 set
     state = 'sent',
     claim_epoch = null,
+    cancel_asked = null,
     finished_at_ms = :now_ms,
     message_id = accepted.value ->> 2,
     reason = accepted.value ->> 3,
@@ -163,20 +172,20 @@ where
 -- name: requeue
 -- Give a claimed row back to the head of its lane.
 update outbox
-set state = 'queued', claim_epoch = null, due_ms = :due_ms, attempts = attempts + :spent, reason = :reason
+set state = 'queued', claim_epoch = null, cancel_asked = null, due_ms = :due_ms, attempts = attempts + :spent, reason = :reason
 where id = :id and state = 'claimed' and claim_epoch = :epoch;
 
 -- name: hold
 -- Take a claimed row out of its lane, for a person to decide.
 update outbox
-set state = :state, claim_epoch = null, reason = :reason, attempts = attempts + :spent
+set state = :state, claim_epoch = null, cancel_asked = null, reason = :reason, attempts = attempts + :spent
 where id = :id and state = 'claimed' and claim_epoch = :epoch;
 
 -- name: end_claimed
 -- End a claimed row: dead, expired, superseded or cancelled.
 update outbox
 set
-    state = :state, claim_epoch = null, finished_at_ms = :now_ms, reason = :reason,
+    state = :state, claim_epoch = null, cancel_asked = null, finished_at_ms = :now_ms, reason = :reason,
     attempts = attempts + :spent
 where id = :id and state = 'claimed' and claim_epoch = :epoch;
 
@@ -271,8 +280,10 @@ limit :limit;
 -- name: claimed_before
 -- What an earlier owner had in hand, with its last attempt.
 select
-    o.id, o.bot, o.method, o.params, o.lane, o.chat_id, o.priority, o.on_uncertain, o.attempts,
-    o.attempts_max, o.due_ms, o.expires_at_ms, o.created_at_ms, o.placeholder,
+    o.id, o.bot, o.key, o.channel, o.method, o.params, o.items, o.lane, o.chat_id, o.priority,
+    o.on_uncertain, o.attempts, o.attempts_max, o.due_ms, o.expires_at_ms, o.created_at_ms,
+    o.placeholder, o.source_lane, o.source_message_id, o.cancel_on_edit, o.generation,
+    o.caused_at_ms, o.fallback,
     a.id as attempt_id, a.stage, o.claim_epoch
 from outbox as o
 inner join attempts as a on a.id = (select max(id) from attempts where outbox_id = o.id)
@@ -287,7 +298,7 @@ where bot = :bot and placeholder = :placeholder;
 
 -- name: recent_attempts
 -- The calls that left lately: what Telegram's windows still count.
-select lane, chat_id, method, priority, stamped_at_ms, ended_at_ms
+select lane, chat_id, method, items, priority, stamped_at_ms, ended_at_ms
 from attempts
 where bot = :bot and stamped_at_ms >= :since_ms and stage not in ('unconnected', 'body_incomplete', 'handed_back')
 order by stamped_at_ms;

@@ -36,7 +36,7 @@ def inherited(clock: VirtualClock, *recent: RecentCall, cooling_ms: int = 0) -> 
 
 
 def recent(ended_at_ms: int | None) -> RecentCall:
-    return RecentCall("c:7", 7, "sendMessage", Priority.INTERACTIVE, 0, ended_at_ms)
+    return RecentCall("c:7", 7, "sendMessage", 1, Priority.INTERACTIVE, 0, ended_at_ms)
 
 
 def test_a_wait_holds_from_the_moment_it_was_ordered() -> None:
@@ -103,7 +103,7 @@ def test_a_moved_chats_wait_follows_it() -> None:
 def test_a_look_offers_no_more_room_than_there_are_slots() -> None:
     memory = memory_of(VirtualClock())
     look = memory.look(BotName("main"), LEASE, in_flight=5, reload_cooldowns=False)
-    assert look.room == {Priority.INTERACTIVE: 3, Priority.BULK: 3}
+    assert look.room == {Priority.INTERACTIVE: 3, Priority.BULK: 3, Priority.PAID: 3}
 
 
 def test_the_bot_opens_when_the_first_of_its_windows_does() -> None:
