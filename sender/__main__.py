@@ -14,6 +14,7 @@ from pathlib import Path
 import uvloop
 
 from sender.app import run_sender
+from sender.rereading import Rereading
 from sender.settings import SenderSettings, load_sender
 from storage import telemetry
 from storage.clock import SystemClock
@@ -35,22 +36,28 @@ def main(argv: Sequence[str] | None = None) -> int:
             secrets=settings.secret_values(),
             no_color=settings.service.no_color,
         )
-        uvloop.run(_until_signal(settings))
+        uvloop.run(_until_signal(settings, given.config))
         # The loop has given the signals back; one more must not turn an end in order into a kill.
-        for number in SIGNALS:
+        for number in (*SIGNALS, signal.SIGHUP):
             signal.signal(number, signal.SIG_IGN)
     except FerrymanError as error:
-        sys.stderr.write(telemetry.redact(f"sender: {error}\n"))
+        _say(error)
         return error.exit_code
     return 0
 
 
-async def _until_signal(settings: SenderSettings) -> None:
-    stop = asyncio.Event()
+def _say(error: FerrymanError) -> None:
+    sys.stderr.write(telemetry.redact(f"sender: {error}\n"))
+
+
+async def _until_signal(settings: SenderSettings, config: Path | None) -> None:
+    stop, asked = asyncio.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in SIGNALS:
         loop.add_signal_handler(number, stop.set)
-    await run_sender(settings, clock=SystemClock(), stop=stop)
+    loop.add_signal_handler(signal.SIGHUP, asked.set)
+    rereading = Rereading(asked, lambda: load_sender(config), _say)
+    await run_sender(settings, clock=SystemClock(), stop=stop, rereading=rereading)
 
 
 if __name__ == "__main__":

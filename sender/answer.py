@@ -1,13 +1,19 @@
-"""What came back from Telegram, or that nothing did: the fact that a verdict is made from.
+"""What came back from a call, or that nothing did: the fact that a verdict is made from.
 
-Pure data and the strict parsing of the Bot API's frame. An answer never holds the request, whose
-address holds the token.
+Pure data and the strict parsing of the frames that answers come in. An answer never holds the
+request, whose address or headers hold the token.
 """
 
 from dataclasses import dataclass
 from enum import StrEnum
 
 from pydantic import BaseModel, ConfigDict, ValidationError
+
+EVIDENCE_CHARS_MAX = 300
+"""How much of an unreadable answer is kept: enough to recognise a gateway's page."""
+
+# The HTTP request itself was refused, with an empty or HTML body: it never became a call.
+NEVER_A_CALL = frozenset({400, 413, 414, 415, 431})
 
 
 class Stage(StrEnum):
@@ -18,12 +24,19 @@ class Stage(StrEnum):
                      Telegram's server acts only on a whole request
     body_complete    the whole request left, no whole answer came: nobody can tell
     answered         Telegram, or something in front of it, answered
+    handed_back      held back at the last moment, as what allowed it had ended: not executed
     """
 
     UNCONNECTED = "unconnected"
     BODY_INCOMPLETE = "body_incomplete"
     BODY_COMPLETE = "body_complete"
     ANSWERED = "answered"
+    HANDED_BACK = "handed_back"
+
+    @property
+    def is_unsent(self) -> bool:
+        """Whether nothing of the call can have reached Telegram's windows."""
+        return self in {Stage.UNCONNECTED, Stage.HANDED_BACK}
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +52,18 @@ class Answer:
     retry_after_header: str = ""
     body: bytes = b""
     fault: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What the other end said, fit to be kept and shown: no user's words, no secret.
+
+    `request_id` is its own name for the call: for tracing, and no idempotency key.
+    """
+
+    code: int | None
+    description: str | None
+    request_id: str | None = None
 
 
 class Envelope(BaseModel):
@@ -71,7 +96,7 @@ class MigrateTo(BaseModel):
 
 
 class SentMessage(BaseModel):
-    """The only part of a returned Message that the sender needs."""
+    """The only part of a returned Message or MessageId that the sender needs."""
 
     model_config = ConfigDict(strict=True, frozen=True)
 
@@ -102,12 +127,20 @@ def moved_to(parameters: object) -> int | None:
         return None
 
 
-def message_id_of(result: object) -> int | None:
-    """Id of the returned Message; None for `True`, and for the 0 of a message put off by Telegram.
+def message_ids_of(result: object) -> tuple[int, ...]:
+    """Ids of the returned Message, MessageId, or array of them; none for `True` and all else.
 
-    Nothing can refer to a message whose id is 0 (Bot API, Message.message_id).
+    A 0 is the id of a message put off by Telegram, to which nothing can refer (Bot API,
+    Message.message_id).
     """
     try:
-        return SentMessage.model_validate(result).message_id or None
+        if isinstance(result, list):
+            return tuple(SentMessage.model_validate(each).message_id for each in result)
+        return (SentMessage.model_validate(result).message_id,)
     except ValidationError:
-        return None
+        return ()
+
+
+def excerpt(answer: Answer) -> str:
+    """The beginning of an unreadable answer, in one line."""
+    return " ".join(answer.body[:EVIDENCE_CHARS_MAX].decode("utf-8", "replace").split())

@@ -7,18 +7,23 @@ and timetable. Ends in order: nothing new is claimed, what is under way is finis
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from functools import partial
 
-from sender.delivery import Sender, Tools
+from sender.contracts import BOT_API, CONTRACTS
+from sender.delivery import Channel, Sender, Tools
 from sender.drain import Drain, House
-from sender.memory import Pace
-from sender.pacing import Rates
+from sender.guards import load_guard
+from sender.limits import pace_of
+from sender.memory import ANSWER_SLOTS
+from sender.rereading import Rereader, Rereading
 from sender.settings import SenderSettings
+from sender.sharing import ROLE, Sharer
 from sender.timetable import ApschedulerDriver, Driver, entries
-from sender.transport import Address, TransportOptions, open_transport
-from sender.upkeep import ROLE, Upkeep
+from sender.transport import Address, Transport, TransportOptions, open_transport
+from sender.upkeep import Upkeep
 from storage import bots, heartbeats
 from storage.carriers import CarrierFactory, ThreadCarrier
 from storage.clock import Clock, Dice, SystemDice
@@ -28,8 +33,8 @@ from storage.failpoint import Failpoints
 from storage.lifecycle import BotName
 from storage.migrate import migrate
 from storage.notify import Notifier
+from storage.outgoing import TELEGRAM
 from storage.retention import Kept
-from storage.settings import Settings
 from storage.telemetry import event
 
 FINISH_MS = 15_000
@@ -45,6 +50,10 @@ class World:
     driver: Callable[[Clock], Driver] = ApschedulerDriver
     carrier: CarrierFactory = ThreadCarrier
     connector: Connector = connect
+    transport: Callable[[TransportOptions, Clock], AbstractAsyncContextManager[Transport]] = (
+        open_transport
+    )
+    doorbell: type[Doorbell] = Doorbell
 
 
 async def run_sender(
@@ -53,35 +62,44 @@ async def run_sender(
     clock: Clock,
     stop: asyncio.Event,
     world: World | None = None,
+    rereading: Rereading | None = None,
 ) -> None:
     """Send what the outbox holds until `stop` is set, then drain within 20 s.
 
+    `rereading`: how the configuration is read once more when somebody asks for it.
     Raises IdentityChanged for a token of another bot, StorageError, and what ended a drain by
     accident.
     """
     async with _parts(settings, clock, world or World()) as role:
-        await role.run(stop)
+        await role.run(stop, rereading)
 
 
 @contextlib.asynccontextmanager
 async def _parts(given: SenderSettings, clock: Clock, world: World) -> AsyncIterator["SenderRole"]:
     settings = given.settings
     require_sound_sqlite(accept_affected=settings.storage.accept_affected_sqlite)
-    path = settings.database_path
-    migrate(path, clock, connector=world.connector)
+    path, failpoints = settings.database_path, Failpoints(settings.testing.failpoint)
+    migrate(path, clock, connector=world.connector, failpoints=failpoints)
     options = TransportOptions(
         read_timeout_s=settings.delivery.read_timeout_s,
-        connections_max=settings.sender.in_flight_max * len(given.tokens),
+        connections_max=(settings.sender.in_flight_max + ANSWER_SLOTS) * len(given.tokens),
     )
     async with (
-        opened(path, clock, carrier=world.carrier, connector=world.connector) as db,
-        open_transport(options, clock) as transport,
+        opened(
+            path,
+            clock,
+            carrier=world.carrier,
+            connector=world.connector,
+            failpoints=failpoints,
+        ) as db,
+        world.transport(options, clock) as transport,
     ):
         for name, token in given.tokens.items():
-            await db.write(partial(bots.bind, name=name, bot_id=token.bot_id))
-        doorbell = Doorbell(settings.state_dir, ROLE, dice=world.dice)
+            await db.write(partial(bots.bind, name=name, bot_id=token.bot_id), point="sender.bind")
+        doorbell = world.doorbell(settings.state_dir, ROLE, dice=world.dice)
         failpoints = Failpoints(settings.testing.failpoint)
-        tools = Tools(db, clock, world.dice, transport, failpoints)
+        guard = load_guard(settings.delivery.guard)
+        tools = Tools(db, clock, world.dice, transport, failpoints, guard)
         try:
             yield SenderRole(given, tools, doorbell, world.driver(clock))
         finally:
@@ -101,17 +119,19 @@ class SenderRole:
         self._silent = set(given.tokens)
         self._is_ready = False
         self._beats: set[asyncio.Task[None]] = set()
+        self._sharer = Sharer(doorbell.name, frozenset(given.tokens), doorbell.is_dead)
         self._drains = [self._drain(given, name) for name in given.tokens]
+        self._rereader = Rereader(given, tools, self._drains)
         retention = given.settings.retention
         self._upkeep = Upkeep(
             tools.db,
             tools.clock,
             self._drains,
-            owner=doorbell.name,
+            sharer=self._sharer,
             kept=Kept(retention.inbox_days, retention.outbox_days),
         )
 
-    async def run(self, stop: asyncio.Event) -> None:
+    async def run(self, stop: asyncio.Event, rereading: Rereading | None = None) -> None:
         """Send until `stop` is set or a drain fails, then end in order."""
         self._doorbell.on_ring(self._upkeep.look_around)
         self._driver.start(entries(self._upkeep))
@@ -119,17 +139,22 @@ class SenderRole:
         drains = [
             loop.create_task(drain.run(), name=f"drain of {drain.bot}") for drain in self._drains
         ]
-        stopping = loop.create_task(stop.wait(), name="stop")
+        beside: list[asyncio.Task[object]] = [loop.create_task(stop.wait(), name="stop")]
+        if rereading is not None:
+            beside.append(loop.create_task(self._rereader.serve(rereading), name="rereading"))
         try:
             # Standing by is work too: the service manager need not wait for the other process.
             await self._upkeep.beat()
             self._notifier.ready()
-            await asyncio.wait([stopping, *drains], return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait([*beside, *drains], return_when=asyncio.FIRST_COMPLETED)
         finally:
-            stopping.cancel()
-            await self._end(drains)
+            for task in beside:
+                task.cancel()
+            await self._end(drains, beside)
 
-    async def _end(self, drains: Sequence[asyncio.Task[object]]) -> None:
+    async def _end(
+        self, drains: Sequence[asyncio.Task[object]], beside: Sequence[asyncio.Task[object]]
+    ) -> None:
         began_ms = self._tools.clock.monotonic_ms()
         self._notifier.stopping()
         self._upkeep.drain()
@@ -141,12 +166,14 @@ class SenderRole:
             _, running = await asyncio.wait(running, timeout=GIVE_UP_MS / 1000)
         for task in running:
             task.cancel()
-        ended = await asyncio.gather(*drains, return_exceptions=True)
+        ended = await asyncio.gather(*drains, *beside, return_exceptions=True)
         await self._driver.stop()
         self._report(self._tools.clock.monotonic_ms() - began_ms)
         if self._beats:
             await asyncio.wait(self._beats)
-        await self._tools.db.write(partial(heartbeats.leave, owner=self._doorbell.name))
+        await self._tools.db.write(
+            partial(heartbeats.leave, owner=self._doorbell.name), point="sender.leave"
+        )
         for outcome in ended:
             if isinstance(outcome, Exception):
                 event("sender.failed", error=outcome, reason=type(outcome).__name__)
@@ -168,12 +195,11 @@ class SenderRole:
         settings = given.settings
         sender = Sender(
             bot=name,
-            address=Address(settings.telegram.base_url, given.tokens[name]),
+            channels=channels_of(given, name),
             attempts_max=settings.delivery.attempts_max,
         )
         house = House(
-            owner=self._doorbell.name,
-            is_dead=self._doorbell.is_dead,
+            sharer=self._sharer,
             arm=self._driver.arm,
             progress=partial(self._progress, name),
             changed=self._changed,
@@ -204,14 +230,15 @@ class SenderRole:
             self._notifier.progress()
 
 
-def pace_of(settings: Settings, name: BotName) -> Pace:
-    """How fast this bot may be, by its own limits where it has them."""
-    limits = settings.limits_for(name)
-    rates = Rates(
-        chat_per_second=limits.chat_per_second,
-        chat_burst=limits.chat_burst,
-        group_per_minute=limits.group_per_minute,
-        bot_per_second=limits.bot_per_second,
-        bulk_per_second=limits.bulk_per_second,
-    )
-    return Pace(rates, limits.flood_scope, settings.sender.in_flight_max)
+def channels_of(given: SenderSettings, name: BotName) -> Mapping[str, Channel]:
+    """Where the calls of this bot go, channel by channel."""
+    settings = given.settings
+    found = {
+        channel: Channel(
+            CONTRACTS[options.contract],
+            Address(options.base_url, given.channel_tokens[channel], token_in_header=True),
+        )
+        for channel, options in settings.channels.items()
+    }
+    found[TELEGRAM] = Channel(BOT_API, Address(settings.telegram.base_url, given.tokens[name]))
+    return found

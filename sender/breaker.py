@@ -14,8 +14,11 @@ OPEN_MS_MAX = 30_000
 JITTER = 0.5
 """A wait is lengthened by up to half, so that many bots do not knock all at once."""
 
-SILENT_ANSWERS_MAX = 5
-"""So many calls in a row without an answer, or with an error of the server, are an outage too."""
+SILENT_ANSWERS_MAX = 4
+"""So many calls in a row without an answer, or with an error of the server, are an outage too.
+
+Fewer than the attempts of a row: where it is the only one, it must outlive the outage.
+"""
 
 _SERVER_ERRORS_FROM = 500
 
@@ -62,7 +65,7 @@ class Breaker:
         if is_answered(answer):
             self._silent = 0
             return False
-        if self._state is not BreakerState.CLOSED:
+        if self._state is not BreakerState.CLOSED or answer.stage is Stage.HANDED_BACK:
             return False
         self._silent += 1
         return answer.stage is Stage.UNCONNECTED or self._silent >= SILENT_ANSWERS_MAX

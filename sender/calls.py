@@ -1,18 +1,18 @@
 """Turn a stored row into a call again: the same form that python-telegram-bot would have posted.
 
-Pure. What a handler was given for a message not sent yet is a placeholder, a negative id; here it
-becomes Telegram's own id, once that is known. A placeholder that never became a message takes the
-row with it: an edit of nothing is nothing.
+Pure. A row of another channel becomes a JSON object instead. What a handler was given for a message
+not sent yet is a placeholder, a negative id; here it becomes Telegram's own id, once that is known.
+A placeholder that never became a message takes the row with it: an edit of nothing is nothing.
 """
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import assert_never
 from urllib.parse import quote_plus
 
-from storage.lifecycle import OutboxState
+from storage.lifecycle import OutboxId, OutboxState
 from storage.outbox import Resolution
 
 # Placeholders stay above -2^53, so that they survive every JSON parser.
@@ -23,11 +23,20 @@ _REPLY_PARAMETERS = "reply_parameters"
 
 
 @dataclass(frozen=True, slots=True)
+class Encoding:
+    """How parameters become a body. `write` raises ValueError for what can't be written."""
+
+    content_type: str
+    write: Callable[[Mapping[str, str]], bytes]
+
+
+@dataclass(frozen=True, slots=True)
 class Call:
     """A call ready to be posted. The body holds users' words; never log it."""
 
     method: str
     body: bytes
+    content_type: str = "application/x-www-form-urlencoded"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +44,13 @@ class Parentless:
     """The row refers to a message that does not exist and never will."""
 
     reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class InDoubt:
+    """The row refers to a message about which a person has to decide first."""
+
+    held: OutboxId
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +62,7 @@ class TooSoon:
 
 @dataclass(frozen=True, slots=True)
 class Unsayable:
-    """The row's parameters can't be written as a form."""
+    """The row's parameters can't be written as its channel wants them."""
 
     reason: str
 
@@ -59,7 +75,7 @@ def references(params: Mapping[str, str]) -> tuple[int, ...]:
 
 def resolve(
     known: Mapping[int, Resolution | None],
-) -> Mapping[int, int] | Parentless | TooSoon:
+) -> Mapping[int, int] | Parentless | InDoubt | TooSoon:
     """Find Telegram's ids for a row's placeholders, or say why it has none."""
     message_ids: dict[int, int] = {}
     for placeholder, resolution in known.items():
@@ -70,21 +86,39 @@ def resolve(
     return message_ids
 
 
-def render(
-    method: str, params: Mapping[str, str], message_ids: Mapping[int, int]
-) -> Call | Unsayable:
-    """Make the call, each of its placeholders replaced by Telegram's id."""
-    form = _with_message_ids(params, message_ids) if message_ids else params
-    try:
-        return Call(method, encode(form))
-    except UnicodeEncodeError:
-        return Unsayable("a text holds half of a surrogate pair, which no form can carry")
-
-
 def encode(form: Mapping[str, str]) -> bytes:
     """Encode a form byte for byte as httpx does, and so as python-telegram-bot sends it."""
     pairs = (f"{_quoted(name)}={_quoted(value)}" for name, value in form.items())
     return "&".join(pairs).encode("ascii")
+
+
+def encode_json(form: Mapping[str, str]) -> bytes:
+    """Encode parameters, each of them JSON already, as one JSON object.
+
+    Raises ValueError for a parameter that is not JSON.
+    """
+    values = {name: json.loads(value) for name, value in form.items()}
+    return json.dumps(values, ensure_ascii=False, allow_nan=False).encode()
+
+
+FORM = Encoding("application/x-www-form-urlencoded", encode)
+JSON = Encoding("application/json", encode_json)
+
+
+def render(
+    method: str,
+    params: Mapping[str, str],
+    message_ids: Mapping[int, int],
+    encoding: Encoding = FORM,
+) -> Call | Unsayable:
+    """Make the call, each of its placeholders replaced by Telegram's id."""
+    form = _with_message_ids(params, message_ids) if message_ids else params
+    try:
+        return Call(method, encoding.write(form), encoding.content_type)
+    except UnicodeEncodeError:
+        return Unsayable("a text holds half of a surrogate pair, which no call can carry")
+    except (ValueError, RecursionError):
+        return Unsayable("a parameter is not written as JSON")
 
 
 def _quoted(text: str) -> str:
@@ -92,9 +126,13 @@ def _quoted(text: str) -> str:
     return text if _PLAIN.fullmatch(text) else quote_plus(text)
 
 
-def _resolved(placeholder: int, resolution: Resolution | None) -> int | Parentless | TooSoon:
+def _resolved(
+    placeholder: int, resolution: Resolution | None
+) -> int | Parentless | InDoubt | TooSoon:
     if resolution is None:
         return Parentless("the message it refers to is not known")
+    if resolution.doubt is not None:
+        return InDoubt(resolution.doubt)
     match resolution.state:
         case OutboxState.SENT:
             if resolution.message_id is None:
@@ -103,7 +141,7 @@ def _resolved(placeholder: int, resolution: Resolution | None) -> int | Parentle
         case OutboxState.QUEUED | OutboxState.CLAIMED:
             return TooSoon(placeholder)
         case OutboxState.UNCERTAIN | OutboxState.REVIEW:
-            return Parentless("nobody knows whether the message it refers to was sent")
+            raise AssertionError(f"a row that is {resolution.state} is a doubt by itself")
         case (
             OutboxState.DEAD | OutboxState.SUPERSEDED | OutboxState.EXPIRED | OutboxState.CANCELLED
         ):

@@ -5,45 +5,66 @@ very rows that are claimed. They may be run twice when the database was busy, so
 but the database: the gates are only asked.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
-from sender import calls, floods, settling
-from sender.pacing import NEVER_MS, Gates, PacedCall
+from sender import floods, paying, settling, sharing
+from sender.examining import LOOK_AGAIN_MS, Ended, Examiner, Findings
+from sender.guards import Guard
+from sender.pacing import NEVER_MS, Gates, PacedCall, Rooms
+from sender.paying import Purse
 from sender.policy import Fate, Hold, Requeue, RowFacts, Spend, decide_abandoned
-from storage import cooldowns, lanes, leases, outbox
+from sender.sharing import Sharer, lease_name
+from storage import claims, cooldowns, lanes, leases, outbox, pauses, rates, spending
+from storage import floods as flood_records
+from storage.claims import AttemptEnd, Claim, Orphan, OutboxItem, RecentCall
 from storage.clock import Clock, remaining_ms
-from storage.cooldowns import BOT_SCOPE, Cooldown
+from storage.cooldowns import BOT_SCOPE, INFERRED_SCOPE, Cooldown
 from storage.database import Tx
 from storage.leases import Lease
-from storage.lifecycle import AttemptStage, BotName, OutboxId, OutboxState, Priority
-from storage.outbox import AttemptEnd, Claim, Orphan, OutboxItem, RecentCall
-from storage.outgoing import METHODS, CallKind
+from storage.lifecycle import AttemptStage, BotName, OutboxState, Priority
+from storage.methods import METHODS, CallKind
+from storage.outgoing import TELEGRAM, channel_of
 
 ROUNDS_MAX = 4
 """Looks at the due heads in one transaction, which must stay short: the next follows at once."""
 
-LOOK_AGAIN_MS = 500
-"""How long a row waits for what has no known time: a parent in another lane, a call under way."""
+UNPAYABLE_MS = 60_000
+"""How long a paid row waits before the budget is asked again."""
 
-RECENT_MS = 60_000
-"""The longest window that Telegram counts in: what is older is forgotten."""
+HEADS_OF_A_LOOK = 32
+"""Heads that are looked at in one go where no room bounds them: for a canary, or to be ended."""
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
     """What the claim goes by: how much room there is, who is cooling, and the gates to ask.
 
-    `cooling` and `now_ms` are on the boot clock. `room` is how many rows of a priority may go.
+    `cooling` and `now_ms` are on the boot clock. `slots` is how many calls more may be under way at
+    once; answers to queries have some to themselves. `not_canaries` are the chats that may not find
+    out whether an inferred wait is needed; None when none may. `is_telegram_out`: Telegram can't be
+    reached, so that only other channels' rows may go.
     """
 
     bot: BotName
     lease: Lease
-    room: Mapping[Priority, int]
+    slots: int
+    answer_slots: int
+    rooms: Rooms
     cooling: Mapping[str, int]
     now_ms: int
     gates: Gates
     reload_cooldowns: bool
+    is_telegram_out: bool = False
+    not_canaries: frozenset[str] | None = None
+    pays: bool = False
+    budget_tenths: int = 0
+
+    @property
+    def has_room(self) -> bool:
+        """Whether anything at all could go."""
+        is_open = any(self.rooms.free(priority) > 0 for priority in Priority)
+        return self.answer_slots > 0 and is_open
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,25 +85,17 @@ class _Found:
     message_ids: Mapping[int, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """A row that was ended instead of claimed."""
-
-    id: OutboxId
-    state: OutboxState
-    reason: str
-    late_ms: int = 0
-
-
 @dataclass(slots=True)
 class Picked:
     """What a look at the outbox has brought."""
 
     taken: list[Taken] = field(default_factory=list)
-    ended: list[Ended] = field(default_factory=list)
+    findings: Findings = field(default_factory=Findings)
     cooldowns: Sequence[Cooldown] = ()
     next_due_ms: int | None = None
     look_again: bool = False
+    unpayable: str = ""
+    """Why paid rows wait, when they do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,37 +103,47 @@ class Heir:
     """Who wants to own a bot, and how the rows of a dead owner are judged."""
 
     bot: BotName
-    owner: str
-    is_dead: Callable[[str], bool]
+    sharer: Sharer
     attempts_max: int
     jitter: float
+    recent_ms: int
+    """How far back calls may count against a limit: what is older is forgotten."""
 
 
 @dataclass(frozen=True, slots=True)
 class Inherited:
-    """What a new owner of a bot finds: its lease, waits in force, calls of the last minute."""
+    """What a new owner of a bot finds: its lease, waits in force, calls of the last minute.
+
+    `flooded` are the chats whose floods an inferred wait may have come from; `learned` is the bulk
+    rate that floods have taught.
+    """
 
     lease: Lease
     cooldowns: Sequence[Cooldown]
     recent: Sequence[RecentCall]
     rescued: int
     uncertain: int
+    flooded: frozenset[str] = frozenset()
+    learned: float | None = None
 
 
-def kind_of(method: str) -> CallKind:
+def kind_of(method: str, lane: str) -> CallKind:
     """What a call does; one that this version does not know is paced like a message."""
-    facts = METHODS.get(method)
+    facts = METHODS.get(method) if channel_of(lane) == TELEGRAM else None
     return CallKind.SEND if facts is None else facts.kind
 
 
 def paced(item: OutboxItem) -> PacedCall:
     """The row as the gates see it."""
-    return PacedCall(item.lane, item.chat_id, kind_of(item.method), item.priority)
+    kind = kind_of(item.method, item.lane)
+    return PacedCall(item.lane, item.chat_id, kind, item.priority, item.items)
 
 
 def facts_of(item: OutboxItem, *, attempts_max: int, bare_floods: int = 0) -> RowFacts:
     """The row as the policy sees it; `attempts_max` is the configured one."""
-    facts = METHODS.get(item.method)
+    # What is known of Telegram's methods says nothing about another channel's.
+    is_telegrams = item.channel == TELEGRAM
+    facts = METHODS.get(item.method) if is_telegrams else None
     return RowFacts(
         idempotent=facts is not None and facts.idempotent,
         on_uncertain=item.on_uncertain,
@@ -129,10 +152,11 @@ def facts_of(item: OutboxItem, *, attempts_max: int, bare_floods: int = 0) -> Ro
         expires_at_ms=item.expires_at_ms,
         is_ephemeral=item.attempts_max == 1,
         bare_floods=bare_floods,
+        has_breaker=is_telegrams,
     )
 
 
-def pick(tx: Tx, look: Look, clock: Clock) -> Picked:
+def pick(tx: Tx, look: Look, clock: Clock, guard: Guard | None = None) -> Picked:
     """Claim the heads that every gate lets through now, and end those whose reason is gone.
 
     Raises LeaseLost when another sender owns the bot.
@@ -143,13 +167,20 @@ def pick(tx: Tx, look: Look, clock: Clock) -> Picked:
     if look.reload_cooldowns:
         picked.cooldowns = cooldowns.of_bot(tx, look.bot)
         cooling = merged(cooling, picked.cooldowns, clock)
-    if cooling.get(BOT_SCOPE, 0) > look.now_ms:
-        return picked
+    not_telegrams = look.is_telegram_out or cooling.get(BOT_SCOPE, 0) > look.now_ms
     outbox.join_scheduled(tx, look.bot)
-    picker = _Picker(tx, look, cooling, picked)
-    for priority in (Priority.INTERACTIVE, Priority.BULK):
-        picker.fill(priority)
-    picked.next_due_ms = outbox.next_due_ms(tx, look.bot)
+    paused = pauses.among(tx, look.bot, [pauses.BOT_SCOPE, pauses.BULK_SCOPE])
+    ends = [pause.until_ms for pause in paused.values()]
+    if pauses.BOT_SCOPE in paused:
+        picked.next_due_ms = min((at_ms for at_ms in ends if at_ms is not None), default=None)
+        return picked
+    examiner = Examiner(tx, look.bot, clock, guard)
+    picked.findings = examiner.findings
+    picker = _Picker(tx, look, cooling, picked, examiner, not_telegrams=not_telegrams)
+    picker.fill_all(with_bulk=pauses.BULK_SCOPE not in paused)
+    if not not_telegrams:
+        moments = [outbox.next_due_ms(tx, look.bot), picker.opens_wall_ms, *ends]
+        picked.next_due_ms = min((at_ms for at_ms in moments if at_ms is not None), default=None)
     return picked
 
 
@@ -169,105 +200,218 @@ def merged(
 class _Picker:
     """One look, while its transaction runs."""
 
-    def __init__(self, tx: Tx, look: Look, cooling: Mapping[str, int], picked: Picked) -> None:
+    def __init__(
+        self,
+        tx: Tx,
+        look: Look,
+        cooling: Mapping[str, int],
+        picked: Picked,
+        examiner: Examiner,
+        *,
+        not_telegrams: bool,
+    ) -> None:
+        self._examiner = examiner
+        self._priorities: tuple[Priority, ...] = (Priority.INTERACTIVE, Priority.BULK)
+        self._not_telegrams = not_telegrams
         self._tx = tx
         self._look = look
         self._cooling = cooling
         self._picked = picked
+        # Copied, since a transaction may be run twice.
+        self._rooms = look.rooms.copy()
+        self._is_blocked = False
+        self._opens_ms = NEVER_MS
+        self._purse: Purse | None = None
 
-    def fill(self, priority: Priority) -> None:
-        """Claim due heads of one priority until there is no room or no head left."""
-        free = self._look.room[Priority.INTERACTIVE] - len(self._picked.taken)
-        room = min(free, self._look.room[priority])
+    @property
+    def opens_wall_ms(self) -> int | None:
+        """When there is room for an album that found too little, as wall time."""
+        if self._opens_ms == NEVER_MS:
+            return None
+        return self._tx.now_ms() + self._opens_ms - self._look.now_ms
+
+    def fill_all(self, *, with_bulk: bool) -> None:
+        """Claim what may go: answers to queries overtake everything, then by priority."""
+        if not with_bulk:
+            self._priorities = (Priority.INTERACTIVE,)
+        if not self._not_telegrams:
+            self._fill_answers()
+            if self._cooling.get(INFERRED_SCOPE, 0) > self._look.now_ms:
+                self._send_canary()
+                self._not_telegrams = True
+        for priority in self._priorities:
+            self._fill(priority)
+        if with_bulk and not self._not_telegrams:
+            self._fill_paid()
+
+    def _fill_answers(self) -> None:
         for _ in range(ROUNDS_MAX):
-            if room <= 0:
-                return
-            heads = outbox.heads(self._tx, self._look.bot, priority, limit=room)
+            slots = self._look.answer_slots - len(self._picked.taken)
+            room = min(slots, self._rooms.free(Priority.INTERACTIVE))
+            heads = claims.answer_heads(self._tx, self._look.bot, limit=room) if room > 0 else ()
             if not heads:
                 return
-            room -= self._claim([found for item in heads if (found := self._look_at(item))])
-        self._picked.look_again = room > 0
+            self._claim(self._fitting(heads))
 
-    def _claim(self, found: Sequence[_Found]) -> int:
-        """Claim what may go; its number."""
-        if found:
-            epoch = self._look.lease.epoch
-            claims = outbox.claim(self._tx, [each.item for each in found], epoch)
-            self._picked.taken += [
-                Taken(claim, each.paced, each.message_ids)
-                for claim, each in zip(claims, found, strict=True)
-            ]
-        return len(found)
+    def _fill(self, priority: Priority) -> None:
+        """Claim due heads of one priority until there is no room or no head left."""
+        for _ in range(ROUNDS_MAX):
+            room = self._room(priority)
+            # An album waits for room at the head: what it needs may be taken by nothing behind it.
+            if room <= 0 or self._is_blocked or self._picked.unpayable:
+                return
+            heads = claims.heads(
+                self._tx,
+                self._look.bot,
+                priority,
+                limit=room,
+                not_telegrams=self._not_telegrams,
+            )
+            if not heads:
+                return
+            self._claim(self._fitting(heads))
+        self._picked.look_again |= self._room(priority) > 0
 
-    def _look_at(self, item: OutboxItem) -> _Found | None:
-        """Tell whether this head may go; else it is ended or put off."""
-        now_ms = self._tx.now_ms()
-        if item.expires_at_ms is not None and item.expires_at_ms <= now_ms:
-            late_ms = now_ms - item.expires_at_ms
-            self._end(item, OutboxState.EXPIRED, "its time was over", late_ms)
+    def _fill_paid(self) -> None:
+        """Claim paid rows as far as the budget reaches, or end them where nothing is paid for."""
+        self._is_blocked = False
+        if self._look.pays:
+            spent = spending.spent(self._tx, self._look.bot)
+            in_hand = spending.in_hand(self._tx, self._look.bot)
+            self._purse = Purse(self._look.budget_tenths, spent, in_hand)
+            self._fill(Priority.PAID)
+            return
+        for item in claims.heads(self._tx, self._look.bot, Priority.PAID, limit=HEADS_OF_A_LOOK):
+            self._examiner.end(Ended(item, OutboxState.DEAD, paying.OFF_REASON))
+            self._picked.look_again = True
+
+    def _send_canary(self) -> None:
+        """Claim one message to a chat that had no part in what was inferred."""
+        involved = self._look.not_canaries
+        if involved is None:
+            return
+        for priority in self._priorities:
+            if self._room(priority) <= 0:
+                continue
+            heads = claims.heads(self._tx, self._look.bot, priority, limit=HEADS_OF_A_LOOK)
+            self._examiner.prepare(heads)
+            for item in heads:
+                call = replace(paced(item), is_canary=True)
+                is_plain = call.kind is CallKind.SEND and call.items == 1
+                if not is_plain or item.channel != TELEGRAM or item.lane in involved:
+                    continue
+                found = self._look_at(item, call)
+                if found is not None:
+                    self._rooms.take(priority, 1)
+                    self._claim([found])
+                    return
+
+    def _room(self, priority: Priority) -> int:
+        """How many single messages of this priority may go."""
+        slots = self._look.slots - len(self._picked.taken)
+        return min(slots, self._rooms.free(priority))
+
+    def _fitting(self, heads: Sequence[OutboxItem]) -> Sequence[_Found]:
+        """Of these heads, those that may go, as long as there is room for each."""
+        fitting = []
+        self._examiner.prepare(heads)
+        for item in heads:
+            found = self._look_at(item, paced(item))
+            if found is None or not self._is_payable(item):
+                continue
+            opens_ms = self._rooms.opens_at(item.priority, item.items)
+            if opens_ms > self._look.now_ms:
+                self._is_blocked = True
+                self._opens_ms = min(self._opens_ms, opens_ms)
+                break
+            self._rooms.take(item.priority, item.items)
+            fitting.append(found)
+            if self._purse is not None:
+                self._purse = self._purse.less(item.items)
+        return fitting
+
+    def _is_payable(self, item: OutboxItem) -> bool:
+        """Whether the budget holds this row; else it is put off, and says so."""
+        if self._purse is None or self._purse.holds(item.items):
+            return True
+        self._picked.unpayable = self._purse.reason()
+        due_ms = self._tx.now_ms() + UNPAYABLE_MS
+        claims.put_off(self._tx, item, due_ms=due_ms, reason=self._picked.unpayable)
+        return False
+
+    def _claim(self, found: Sequence[_Found]) -> None:
+        """Claim what may go."""
+        if not found:
+            return
+        epoch = self._look.lease.epoch
+        taken = claims.claim(self._tx, [each.item for each in found], epoch)
+        self._picked.taken += [
+            Taken(claim, each.paced, each.message_ids)
+            for claim, each in zip(taken, found, strict=True)
+        ]
+
+    def _look_at(self, item: OutboxItem, call: PacedCall) -> _Found | None:
+        """Tell whether this head may go; else it is ended, put off or steps out of its lane."""
+        sayable = self._examiner.examine(item)
+        if sayable is None:
             return None
-        call = paced(item)
-        wait_ms = self._wait_ms(call)
+        wait_ms = max(sayable.wait_ms, self._wait_ms(call))
         if wait_ms > 0:
-            outbox.defer(self._tx, item, due_ms=now_ms + wait_ms)
+            claims.defer(self._tx, item, due_ms=self._tx.now_ms() + wait_ms)
             return None
-        known = {
-            placeholder: outbox.resolve(self._tx, self._look.bot, placeholder)
-            for placeholder in calls.references(item.params)
-        }
-        message_ids = calls.resolve(known)
-        match message_ids:
-            case calls.TooSoon():
-                outbox.defer(self._tx, item, due_ms=now_ms + LOOK_AGAIN_MS)
-                return None
-            case calls.Parentless():
-                self._end(item, OutboxState.CANCELLED, message_ids.reason)
-                return None
-            case _:
-                return _Found(item, call, message_ids)
+        return _Found(item, call, sayable.message_ids) if self._examiner.is_let_go(item) else None
 
     def _wait_ms(self, call: PacedCall) -> int:
         now_ms = self._look.now_ms
         at_ms = self._look.gates.chat_at(call, now_ms)
         if at_ms == NEVER_MS:
             return LOOK_AGAIN_MS
-        cooling_ms = floods.cooling_until_ms(self._cooling, call.lane, call.kind)
+        cooling_ms = floods.cooling_until_ms(self._cooling, call)
         return max(at_ms, cooling_ms) - now_ms
-
-    def _end(self, item: OutboxItem, state: OutboxState, reason: str, late_ms: int = 0) -> None:
-        if outbox.end_queued(self._tx, item, state, reason=reason):
-            self._picked.ended.append(Ended(item.id, state, reason, late_ms))
 
 
 def take_over(tx: Tx, heir: Heir) -> Inherited | None:
-    """Take the lease of a bot and put in order what its last owner left; None when it is held.
+    """Take the lease of a bot and put in order what its last owner left.
+
+    None when it is held, or free and left to another sender that has fewer bots.
 
     What was claimed and not stamped has not left: it goes back to its lane. What was stamped may
     have left: its outcome is uncertain.
     """
     name = lease_name(heir.bot)
-    lease = leases.take(tx, name, heir.owner, is_dead=heir.is_dead)
-    if lease is None:
+    me = heir.sharer
+    if not leases.is_free(tx, name, me.owner, is_dead=me.is_dead):
         return None
+    if not sharing.may_take(heir.bot, me.owner, sharing.standings(tx, me)):
+        return None
+    lease = leases.take(tx, name, me.owner, is_dead=me.is_dead)
+    assert lease is not None, "it was free in this transaction"
     lanes.rebuild(tx, heir.bot)
     uncertain = 0
-    orphans = outbox.orphans(tx, heir.bot, lease.epoch)
+    orphans = claims.orphans(tx, heir.bot, lease.epoch)
     for orphan in orphans:
         fate = _fate_of(orphan, heir, tx.now_ms())
         uncertain += isinstance(fate, Hold)
         settling.settle(tx, _settlement_of(orphan, fate))
+    waits = cooldowns.of_bot(tx, heir.bot)
+    learned = rates.learned(tx, heir.bot)
     return Inherited(
         lease=lease,
-        cooldowns=cooldowns.of_bot(tx, heir.bot),
-        recent=outbox.recent_calls(tx, heir.bot, since_ms=tx.now_ms() - RECENT_MS),
+        cooldowns=waits,
+        recent=claims.recent_calls(tx, heir.bot, since_ms=tx.now_ms() - heir.recent_ms),
         rescued=len(orphans),
         uncertain=uncertain,
+        flooded=_flooded(tx, heir.bot, waits),
+        learned=None if learned is None else learned.bulk_per_second,
     )
 
 
-def lease_name(bot: BotName) -> str:
-    """Name the lease on a bot's sending."""
-    return f"sender:{bot}"
+def _flooded(tx: Tx, bot: BotName, waits: Sequence[Cooldown]) -> frozenset[str]:
+    """The chats from whose floods a wait that is still remembered may have been inferred."""
+    since_ms = min((wait.set_at_ms for wait in waits if wait.inferred), default=None)
+    if since_ms is None:
+        return frozenset()
+    return flood_records.lanes_since(tx, bot, since_ms=since_ms - floods.SECOND_FLOOD_MS)
 
 
 def _fate_of(orphan: Orphan, heir: Heir, now_ms: int) -> Fate:

@@ -6,26 +6,31 @@ it is being written down. An answer that can't be recorded would turn into a dou
 start, so a failing database is tried again for a while before the sender gives up.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from functools import partial
 from typing import TypeVar
 
 from sender import policy
-from sender.answer import Answer, Stage
+from sender.answer import Answer, Evidence, Stage
 from sender.calls import Call
 from sender.claiming import Taken, facts_of
+from sender.contracts import Contract
+from sender.guards import Guard
+from sender.lessons import NO_LESSONS
 from sender.memory import BotMemory
-from sender.settling import Settled, Settling, keep_evidence, settle_all
-from sender.telling import Told, tell_call, tell_waits
+from sender.settling import Settled, Settling, settle_all, settle_late
+from sender.telling import Told, tell_call, tell_lessons
 from sender.transport import Address, Transport
-from sender.verdict import Sent, Verdict, classify, name_of, told
+from sender.verdict import Partial, Sent, Verdict, Withheld, name_of
+from storage.claims import AttemptEnd
 from storage.clock import Clock, Dice
 from storage.database import Database, Tx
 from storage.errors import LeaseLost, StorageError
 from storage.failpoint import Failpoints
 from storage.lifecycle import AttemptStage, BotName
-from storage.outbox import AttemptEnd
+from storage.outgoing import TELEGRAM
 from storage.telemetry import event
 
 Item = TypeVar("Item")
@@ -45,13 +50,16 @@ class Tools:
     dice: Dice
     transport: Transport
     failpoints: Failpoints
+    guard: Guard | None = None
 
     async def write(self, operation: str, work: Callable[[Tx], T]) -> T:
         """Run a transaction, again and again for some seconds while the database fails.
 
         Raises LeaseLost at once, StorageError in the end.
         """
-        return await self._persist(operation, partial(self.db.write, work))
+        return await self._persist(
+            operation, partial(self.db.write, work, point=point_of(operation))
+        )
 
     async def join(
         self, operation: str, work: Callable[[Tx, Sequence[Item]], Sequence[T]], item: Item
@@ -60,7 +68,9 @@ class Tools:
 
         Raises LeaseLost at once, StorageError in the end.
         """
-        return await self._persist(operation, partial(self.db.join, work, item))
+        return await self._persist(
+            operation, partial(self.db.join, work, item, point=point_of(operation))
+        )
 
     async def _persist(self, operation: str, tried: Callable[[], Awaitable[T]]) -> T:
         for _ in range(WRITE_TRIES_MAX):
@@ -73,12 +83,54 @@ class Tools:
 
 
 @dataclass(frozen=True, slots=True)
+class Channel:
+    """Where the calls of a channel go, and by which contract."""
+
+    contract: Contract
+    address: Address
+
+
+def point_of(operation: str) -> str:
+    """The name under which a transaction of the sender is written (`storage.failpoint`)."""
+    return f"sender.{operation.replace(' ', '_')}"
+
+
+@dataclass(frozen=True, slots=True)
 class Sender:
-    """Whose calls these are, and how often a failed one is repeated."""
+    """Whose calls these are, where each channel's go, and how often a failed one is repeated."""
 
     bot: BotName
-    address: Address
+    channels: Mapping[str, Channel]
     attempts_max: int
+
+    @property
+    def address(self) -> Address:
+        """Where this bot's calls to Telegram go."""
+        return self.channels[TELEGRAM].address
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """An answer, what it means by its contract, and how long it took."""
+
+    answer: Answer
+    verdict: Verdict
+    contract: Contract
+    duration_ms: int
+
+    @property
+    def result(self) -> bytes | None:
+        """The body of an accepting answer; None where the answer accepted nothing."""
+        has_result = isinstance(self.verdict, Sent) and self.verdict.has_result
+        return self.answer.body if has_result else None
+
+    @property
+    def evidence(self) -> Evidence:
+        """What to keep of what was said: of a plain acceptance nothing but the call's name."""
+        is_plain = isinstance(self.verdict, Sent) and not self.verdict.note
+        if is_plain and not self.contract.names_calls:
+            return Evidence(None, None)
+        return self.contract.told(self.answer)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,43 +141,62 @@ class Delivered:
     is_lost: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Ties:
+    """What a delivery asks and tells its drain."""
+
+    is_held: Callable[[], bool]
+    """Whether the bot is still this process's."""
+
+    on_answered: Callable[[], None]
+    """A call is over; its answer is not written down yet."""
+
+
 class Delivery:
     """The calls of one bot, for as long as this process owns it."""
 
-    def __init__(
-        self, tools: Tools, sender: Sender, memory: BotMemory, on_answered: Callable[[], None]
-    ) -> None:
-        """`on_answered` is called when a call is over, before its answer is written down."""
+    def __init__(self, tools: Tools, sender: Sender, memory: BotMemory, ties: Ties) -> None:
         self._tools = tools
         self._sender = sender
         self._memory = memory
-        self._on_answered = on_answered
+        self._ties = ties
 
     async def deliver(self, taken: Taken, call: Call) -> Delivered:
         """Make the call of a stamped row and settle the row by its answer."""
         clock = self._tools.clock
         began_ms = clock.boot_ms()
-        answer = await self._tools.transport.call(self._sender.address, call)
+        may_leave = partial(self._may_leave, taken)
+        channel = self._sender.channels[taken.claim.item.channel]
+        answer = await self._tools.transport.call(channel.address, call, may_leave)
         self._tools.failpoints.reach("sender.answered")
         self._note(taken, answer)
-        verdict = classify(answer, call.method)
-        settling = self._decide(taken, answer, verdict, duration_ms=clock.boot_ms() - began_ms)
-        tell_waits(settling)
-        self._on_answered()
+        verdict = channel.contract.classify(answer, call.method, taken.claim.item.items)
+        heard = Heard(answer, verdict, channel.contract, clock.boot_ms() - began_ms)
+        settling = self._decide(taken, heard)
+        tell_lessons(settling)
+        self._ties.on_answered()
         settled = await self._record(settling)
+        if settling.waits:
+            self._tools.failpoints.reach("sender.cooled")
         self._tools.failpoints.reach("sender.settled")
-        is_refusal = not isinstance(verdict, Sent)
+        is_refusal = not isinstance(verdict, Sent | Withheld)
         tell_call(Told(taken, settling, settled, is_refusal, clock.now_ms()))
         return Delivered(settling.fate, is_lost=settled is None)
+
+    def _may_leave(self, taken: Taken) -> bool:
+        """Whether a call that waited for its connection may still go."""
+        self._tools.failpoints.reach("sender.half_written")
+        return self._ties.is_held() and self._memory.cooling_ms(taken.paced) == 0
 
     def _note(self, taken: Taken, answer: Answer) -> None:
         """Let the gates and the breaker know that the call is over."""
         memory, now_ms = self._memory, self._tools.clock.boot_ms()
-        if answer.stage is Stage.UNCONNECTED:
-            memory.gates.withdrew(taken.paced)
+        if answer.stage.is_unsent:
+            memory.withdrew(taken.paced)
         else:
-            memory.gates.ended(taken.paced, now_ms)
-        if memory.breaker.note(answer):
+            memory.ended(taken.paced)
+        is_telegrams = taken.claim.item.channel == TELEGRAM
+        if is_telegrams and memory.breaker.note(answer):
             wait_ms = memory.breaker.open(now_ms, self._tools.dice.random())
             event(
                 "sender.breaker_opened",
@@ -135,10 +206,8 @@ class Delivery:
                 failures=memory.breaker.failures,
             )
 
-    def _decide(
-        self, taken: Taken, answer: Answer, verdict: Verdict, *, duration_ms: int
-    ) -> Settling:
-        memory, item = self._memory, taken.claim.item
+    def _decide(self, taken: Taken, heard: Heard) -> Settling:
+        memory, item, verdict = self._memory, taken.claim.item, heard.verdict
         row = facts_of(
             item,
             attempts_max=self._sender.attempts_max,
@@ -148,29 +217,40 @@ class Delivery:
         now_ms, jitter = self._tools.clock.now_ms(), 0.0 if is_sent else self._tools.dice.random()
         settlement = policy.decide(verdict, row, now_ms=now_ms, jitter=jitter)
         wait, fate = settlement.wait, settlement.fate
-        waits = () if wait is None else memory.flooded(wait, item.lane)
-        if is_sent:
-            memory.got_through(item.lane)
-        is_plain = isinstance(verdict, Sent) and not verdict.note
-        code, description = (None, None) if is_plain else told(answer)
-        end = AttemptEnd(
-            stage=AttemptStage(answer.stage),
-            verdict=name_of(verdict),
-            duration_ms=duration_ms,
-            status=answer.status,
-            code=code,
-            description=description,
-            wait_ms=None if wait is None else wait.wait_ms,
-        )
+        lessons = NO_LESSONS
+        if wait is not None:
+            lessons = memory.flooded(wait, taken.paced, item.method)
+        elif is_sent:
+            lessons = memory.got_through(taken.paced)
+        end = _end_of(heard, wait)
         lane_due_ms = memory.chat_opens_wall_ms(taken.paced)
         if isinstance(fate, policy.Move):
             memory.moved(item.lane, fate.new_chat_id)
-        return Settling(taken.claim, end, fate, waits, lane_due_ms)
+        return Settling(taken.claim, end, fate, lessons, lane_due_ms, heard.result)
 
     async def _record(self, settling: Settling) -> Settled | None:
         """Settle the row; None when it was no longer ours, and only the evidence could be kept."""
         try:
             return await self._tools.join("settle", settle_all, settling)
         except LeaseLost:
-            await self._tools.write("keep evidence", lambda tx: keep_evidence(tx, settling))
+            if await self._tools.write("settle late", lambda tx: settle_late(tx, settling)):
+                item = settling.claim.item
+                event("outbox.accepted_late", bot=item.bot, outbox_id=item.id)
             return None
+
+
+def _end_of(heard: Heard, wait: policy.Wait | None) -> AttemptEnd:
+    """The attempt's evidence. What was held back at the last moment has no verdict."""
+    answer, verdict, evidence = heard.answer, heard.verdict, heard.evidence
+    items = verdict.items if isinstance(verdict, Partial) else ()
+    return AttemptEnd(
+        stage=AttemptStage(answer.stage),
+        verdict=None if answer.stage is Stage.HANDED_BACK else name_of(verdict),
+        duration_ms=heard.duration_ms,
+        status=answer.status,
+        code=evidence.code,
+        description=evidence.description,
+        wait_ms=None if wait is None else wait.wait_ms,
+        items_told=json.dumps([asdict(item) for item in items]) if items else None,
+        request_id=evidence.request_id,
+    )

@@ -5,20 +5,21 @@ been ordered while a commit was written. What may not go is handed back: it has 
 costs nothing. Nothing is started that was not stamped.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from sender.calls import Call, Unsayable, render
 from sender.claiming import Taken
-from sender.delivery import Tools
+from sender.delivery import Channel, Tools
 from sender.memory import BotMemory
 from sender.policy import Bury, Requeue, Spend
-from sender.settling import Settling, settle
-from storage import leases, outbox
+from sender.settling import Settled, Settling, settle
+from sender.telling import tell_withdrawn
+from storage import claims, leases, pauses
+from storage.claims import AttemptEnd
 from storage.database import Tx
 from storage.leases import Lease
-from storage.lifecycle import AttemptStage
-from storage.outbox import AttemptEnd
+from storage.lifecycle import AttemptStage, OutboxId
 from storage.telemetry import event
 
 
@@ -34,11 +35,14 @@ class Ready:
 class Way:
     """What a dispatch asks of its drain."""
 
-    reason_to_keep: Callable[[], str]
-    """Why nothing at all may go now; empty when it may."""
+    reason_to_keep: Callable[[Taken], str]
+    """Why a row may not go now, whatever its chat; empty when it may."""
 
     start: Callable[[Ready], None]
     """Start a stamped row's call."""
+
+    channels: Mapping[str, Channel]
+    """Where the calls of each channel go."""
 
 
 class Dispatch:
@@ -55,7 +59,7 @@ class Dispatch:
         Raises LeaseLost when another sender owns the bot; nothing of what it refused has left.
         """
         for taken in claimed:
-            self._memory.gates.began(taken.paced)
+            self._memory.began(taken.paced)
         self._tools.failpoints.reach("sender.claimed")
         ready, unsayable = self._render(claimed)
         going, back = self._look_once_more(ready)
@@ -64,30 +68,39 @@ class Dispatch:
         if not going:
             return len(kept)
 
-        def stamp(tx: Tx) -> None:
-            leases.require(tx, lease)
-            outbox.stamp(tx, [each.taken.claim for each in going])
-
-        await self._tools.write("stamp", stamp)
+        stamped = await self._tools.write("stamp", lambda tx: _stamp(tx, lease, going))
         self._tools.failpoints.reach("sender.stamped")
-        going, late = self._look_once_more(going)
+        stopped = [
+            self._handed_back(each.taken, 0, "paused or cancelled")
+            for each in going
+            if each.taken.claim.item.id not in stamped
+        ]
+        going, late = self._look_once_more(
+            [each for each in going if each.taken.claim.item.id in stamped]
+        )
         for each in going:
             self._way.start(each)
-        await self._settle_unsent(late)
-        return len(kept) + len(late)
+        await self._settle_unsent([*stopped, *late])
+        return len(kept) + len(stopped) + len(late)
 
     def _render(self, claimed: Sequence[Taken]) -> tuple[Sequence[Ready], Sequence[Settling]]:
         """Make the calls; a row that can't be said is buried."""
         ready = []
         unsayable = []
         for taken in claimed:
-            item = taken.claim.item
-            call = render(item.method, item.params, taken.message_ids)
+            call = self._call_of(taken)
             if isinstance(call, Call):
                 ready.append(Ready(taken, call))
             else:
                 unsayable.append(self._buried(taken, call))
         return ready, unsayable
+
+    def _call_of(self, taken: Taken) -> Call | Unsayable:
+        item = taken.claim.item
+        channel = self._way.channels.get(item.channel)
+        if channel is None:
+            return Unsayable(f"the channel {item.channel} is not configured")
+        return render(item.method, item.params, taken.message_ids, channel.contract.encoding)
 
     def _look_once_more(self, ready: Sequence[Ready]) -> tuple[Sequence[Ready], Sequence[Settling]]:
         """Tell apart what may still go, and how the rest is handed back."""
@@ -97,7 +110,7 @@ class Dispatch:
             wait_ms = self._memory.cooling_ms(each.taken.paced)
             if wait_ms > 0:
                 back.append(self._handed_back(each.taken, wait_ms, "cooling"))
-            elif reason := self._way.reason_to_keep():
+            elif reason := self._way.reason_to_keep(each.taken):
                 back.append(self._handed_back(each.taken, 0, reason))
             else:
                 going.append(each)
@@ -106,7 +119,7 @@ class Dispatch:
     def _handed_back(self, taken: Taken, wait_ms: int, reason: str) -> Settling:
         item = taken.claim.item
         event("outbox.handed_back", bot=item.bot, outbox_id=item.id, reason=reason)
-        self._memory.gates.withdrew(taken.paced)
+        self._memory.withdrew(taken.paced)
         due_ms = self._tools.clock.now_ms() + wait_ms
         end = AttemptEnd(AttemptStage.HANDED_BACK, None)
         return Settling(taken.claim, end, Requeue(due_ms, Spend.NOTHING, reason))
@@ -114,14 +127,34 @@ class Dispatch:
     def _buried(self, taken: Taken, found: Unsayable) -> Settling:
         item, reason = taken.claim.item, found.reason
         event("outbox.dead", bot=item.bot, outbox_id=item.id, method=item.method, reason=reason)
-        self._memory.gates.withdrew(taken.paced)
+        self._memory.withdrew(taken.paced)
         end = AttemptEnd(AttemptStage.HANDED_BACK, None, description=reason)
         return Settling(taken.claim, end, Bury(reason))
 
     async def _settle_unsent(self, settlings: Sequence[Settling]) -> None:
-        def settle_all(tx: Tx) -> None:
-            for settling in settlings:
-                settle(tx, settling)
+        """Give rows back; one that somebody has asked to cancel ends by that."""
 
-        if settlings:
-            await self._tools.write("hand back", settle_all)
+        def settle_all(tx: Tx) -> Sequence[Settled]:
+            return [settle(tx, settling) for settling in settlings]
+
+        if not settlings:
+            return
+        settled = await self._tools.write("hand back", settle_all)
+        for settling, found in zip(settlings, settled, strict=True):
+            if found.withdrawn is not None:
+                tell_withdrawn(settling.claim.item, found.withdrawn)
+
+
+def _stamp(tx: Tx, lease: Lease, going: Sequence[Ready]) -> frozenset[OutboxId]:
+    """Stamp what nobody has paused or asked to cancel since it was claimed; the rows stamped.
+
+    Raises LeaseLost when another sender owns the bot.
+    """
+    leases.require(tx, lease)
+    rows = [each.taken.claim for each in going]
+    scopes = [pauses.BOT_SCOPE, pauses.BULK_SCOPE, *(claim.item.lane for claim in rows)]
+    paused = pauses.among(tx, rows[0].item.bot, scopes)
+    return claims.stamp(
+        tx,
+        [row for row in rows if not pauses.holding(paused, row.item.lane, row.item.priority)],
+    )

@@ -13,19 +13,22 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from sender.botapi import classify
 from sender.breaker import BreakerState
 from sender.calls import Call
-from sender.claiming import Heir, Inherited, lease_name, pick, take_over
-from sender.delivery import Delivery, Sender, Tools
+from sender.claiming import Heir, Inherited, Taken, pick, take_over
+from sender.delivery import Delivery, Sender, Ties, Tools
 from sender.dispatch import Dispatch, Ready, Way
 from sender.memory import BotMemory, Pace
 from sender.policy import Fate, Hold, StopBot
+from sender.sharing import Sharer, lease_name
 from sender.telling import tell_inherited, tell_picked
-from sender.verdict import Fatal, classify
+from sender.verdict import Fatal
 from storage import leases
 from storage.errors import LeaseLost
 from storage.leases import LEASE_MS, Lease
-from storage.lifecycle import OutboxState, Priority
+from storage.lifecycle import OutboxState
+from storage.outgoing import TELEGRAM
 from storage.telemetry import event
 
 LEASE_MARGIN_MS = 1_000
@@ -52,8 +55,7 @@ class DrainState(StrEnum):
 class House:
     """How a drain is known to others, and whom it tells when it has to be woken."""
 
-    owner: str
-    is_dead: Callable[[str], bool]
+    sharer: Sharer
     arm: Callable[[int], None]
     """Have everybody rung at this moment (UTC milliseconds), or sooner."""
 
@@ -85,6 +87,7 @@ class Drain:
         self._reload_cooldowns = False
         self._state = DrainState.STANDBY
         self._stopping = False
+        self._handing_over = False
         self._is_waiting = False
         self._has_told_waiting = False
         self._lease: Lease | None = None
@@ -127,6 +130,17 @@ class Drain:
         self._stopping = True
         self._wake.set()
 
+    def retune(self, pace: Pace) -> None:
+        """Keep other limits from now on; what was sent lately counts against them."""
+        self._pace = pace
+        self._memory.retune(pace)
+        self._wake.set()
+
+    def hand_over(self) -> None:
+        """Give the bot back when the calls under way have ended, for another sender to take."""
+        self._handing_over = True
+        self._wake.set()
+
     async def run(self) -> DrainReport:
         """Own the bot whenever nobody else does, until `stop`; say what became of the rest.
 
@@ -148,7 +162,7 @@ class Drain:
             return
         until_ms = self._tools.clock.boot_ms() + LEASE_MS
         try:
-            await self._tools.db.write(lambda tx: leases.renew(tx, lease))
+            await self._tools.db.write(lambda tx: leases.renew(tx, lease), point="sender.renew")
         except LeaseLost:
             self._is_lost = True
             self._wake.set()
@@ -160,10 +174,10 @@ class Drain:
             return None
         heir = Heir(
             bot=self._sender.bot,
-            owner=self._house.owner,
-            is_dead=self._house.is_dead,
+            sharer=self._house.sharer,
             attempts_max=self._sender.attempts_max,
             jitter=self._tools.dice.random(),
+            recent_ms=self._pace.rates.memory_ms,
         )
         until_ms = self._tools.clock.boot_ms() + LEASE_MS
         inherited = await self._tools.write("take over", lambda tx: take_over(tx, heir))
@@ -174,19 +188,24 @@ class Drain:
             self._has_told_waiting = True
             return None
         self._held_until_ms = until_ms
-        tell_inherited(heir.bot, heir.owner, inherited)
+        tell_inherited(heir.bot, heir.sharer.owner, inherited)
         return inherited
 
     def _begin(self) -> None:
         """Begin with an empty memory, as what an earlier ownership remembered may be wrong now."""
         self._memory = BotMemory(self._pace, self._tools.clock)
-        self._delivery = Delivery(self._tools, self._sender, self._memory, self._answered)
-        way = Way(self._reason_to_keep, start=lambda ready: self._start(self._deliver(ready)))
+        ties = Ties(is_held=self._is_held, on_answered=self._answered)
+        self._delivery = Delivery(self._tools, self._sender, self._memory, ties)
+        way = Way(
+            self._reason_to_keep,
+            start=lambda ready: self._start(self._deliver(ready)),
+            channels=self._sender.channels,
+        )
         self._dispatch = Dispatch(self._tools, self._memory, way)
 
     async def _own(self, inherited: Inherited) -> None:
         lease = self._lease = inherited.lease
-        self._is_lost = self._has_told_waiting = False
+        self._is_lost = self._has_told_waiting = self._handing_over = False
         self._begin()
         self._memory.inherit(inherited)
         self._enter(DrainState.OWNING)
@@ -209,7 +228,7 @@ class Drain:
         event("lease.released", bot=self.bot, name=lease.name, epoch=lease.epoch)
 
     async def _serve(self, lease: Lease) -> None:
-        while not self._stopping and self._failure is None:
+        while not (self._stopping or self._handing_over or self._failure):
             await self._rung()
             while await self._round(lease):
                 self._house.progress()
@@ -224,29 +243,32 @@ class Drain:
     async def _round(self, lease: Lease) -> bool:
         """Claim and start what may go now; say whether to look again at once."""
         self._require(lease)
-        if self._stopping or self._failure or self._state is DrainState.STOPPED:
+        is_ending = self._stopping or self._handing_over or self._failure
+        if is_ending or self._state is DrainState.STOPPED:
             return False
         if self._memory.breaker.state is not BreakerState.CLOSED:
             self._probe()
-            return False
         look = self._memory.look(
             self._sender.bot,
             lease,
             in_flight=self._in_flight,
             reload_cooldowns=self._reload_cooldowns,
         )
-        if look.room[Priority.INTERACTIVE] <= 0:
-            self._arm(None)
+        if not look.has_room:
+            self._arm(None, since_ms=look.now_ms)
             return False
         self._reload_cooldowns = False
-        picked = await self._tools.write("claim", lambda tx: pick(tx, look, self._tools.clock))
+        clock, guard = self._tools.clock, self._tools.guard
+        picked = await self._tools.write("claim", lambda tx: pick(tx, look, clock, guard))
         self._memory.learn(picked.cooldowns)
+        if self._memory.is_news(picked.unpayable):
+            event("paid.budget_spent", bot=self.bot, reason=picked.unpayable)
         tell_picked(self._sender.bot, picked, self._tools.clock.now_ms())
         kept = 0
         if picked.taken:
             kept = await self._dispatch.send_out(lease, picked.taken)
             self._count_back(kept)
-        self._arm(picked.next_due_ms)
+        self._arm(picked.next_due_ms, since_ms=look.now_ms)
         return picked.look_again or kept > 0
 
     def _enter(self, state: DrainState) -> None:
@@ -262,9 +284,9 @@ class Drain:
         ends_ms = self._held_until_ms - LEASE_MARGIN_MS
         return not self._is_lost and self._tools.clock.boot_ms() <= ends_ms
 
-    def _arm(self, next_due_ms: int | None) -> None:
+    def _arm(self, next_due_ms: int | None, *, since_ms: int) -> None:
         """Have the alarm ring when something is due next; what is under way rings when it ends."""
-        opens_ms = self._memory.bot_opens_at()
+        opens_ms = self._memory.bot_opens_at(since_ms)
         clock = self._tools.clock
         moments = [] if next_due_ms is None else [next_due_ms]
         if opens_ms is not None:
@@ -272,11 +294,12 @@ class Drain:
         if moments:
             self._house.arm(min(moments))
 
-    def _reason_to_keep(self) -> str:
-        """Why nothing at all may go now; empty when it may."""
-        if self._stopping:
+    def _reason_to_keep(self, taken: Taken) -> str:
+        """Why a row may not go now, whatever its chat; empty when it may."""
+        if self._stopping or self._handing_over:
             return "stopping"
-        if self._memory.breaker.state is not BreakerState.CLOSED:
+        is_out = self._memory.breaker.state is not BreakerState.CLOSED
+        if is_out and taken.claim.item.channel == TELEGRAM:
             return "outage"
         return "" if self._is_held() else "lease"
 

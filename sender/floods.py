@@ -1,8 +1,9 @@
 """Decide how much of a bot a flood stops, since Telegram does not say which limit was hit.
 
 Pure: time comes in as an argument, milliseconds of any clock that never steps back. What is certain
-is that the chat that was refused waits the whole time (after an edit: the edits in that chat). What
-the rest of the bot does is our policy, `flood_scope`, published in sender/README.md.
+is that the chat that was refused waits the whole time (after an edit: the edits in that chat; after
+an answer to a query: the answers). What the rest of the bot does is our policy, `flood_scope`,
+published in sender/README.md; what the other policies would have done is told along.
 """
 
 from collections import deque
@@ -10,10 +11,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, assert_never
 
+from sender.pacing import PacedCall
 from sender.policy import Wait
 from sender.verdict import FloodHint
-from storage.cooldowns import BOT_SCOPE
-from storage.outgoing import CallKind
+from storage.cooldowns import ANSWERS_SCOPE, bot_scope, inferred_scope
+from storage.methods import CallKind
+from storage.outgoing import channel_of
 
 FloodScope = Literal["adaptive", "bot", "chat"]
 
@@ -28,18 +31,52 @@ _EDITS_PREFIX = "edits:"
 
 @dataclass(frozen=True, slots=True)
 class ScopedWait:
-    """A wait, counted from now, for one scope; `reason` tells what it was inferred from."""
+    """A wait, counted from now, for one scope; `reason` tells what it was inferred from.
+
+    `inferred`: it is our conclusion, and not what Telegram has said.
+    """
 
     scope: str
     wait_ms: int
     reason: str
+    inferred: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What a flood means: who waits, and what each policy has or would have the whole bot wait.
+
+    `involved` are the chats whose floods were looked at; `is_bot_wide` when they were taken for one
+    of the whole bot.
+    """
+
+    waits: Sequence[ScopedWait]
+    chosen: FloodScope
+    adaptive_ms: int = 0
+    bot_ms: int = 0
+    chat_ms: int = 0
+    involved: frozenset[str] = frozenset()
+    is_bot_wide: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class _Flood:
-    lane: str
+    source: str
     at_ms: int
     until_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Inferred:
+    """What the adaptive policy makes of a flood."""
+
+    wait_ms: int
+    reason: str
+    involved: frozenset[str] = frozenset()
+    is_bot_wide: bool = False
+
+
+_NOTHING = _Inferred(0, "")
 
 
 def edits_scope(lane: str) -> str:
@@ -47,16 +84,24 @@ def edits_scope(lane: str) -> str:
     return f"{_EDITS_PREFIX}{lane}"
 
 
-def scopes_of(lane: str, kind: CallKind) -> tuple[str, ...]:
-    """The scopes whose waits a call has to keep."""
-    if kind is CallKind.EDIT:
-        return (BOT_SCOPE, lane, edits_scope(lane))
-    return (BOT_SCOPE, lane)
+def scopes_of(call: PacedCall) -> tuple[str, ...]:
+    """The scopes whose waits a call has to keep.
+
+    An answer to a query is counted against no chat, and a wait that was only inferred does not
+    hold it; nor the canary, which is to find out about just that wait.
+    """
+    whole, lane = bot_scope(call.lane), call.lane
+    if call.kind is CallKind.ANSWER:
+        return (whole, ANSWERS_SCOPE)
+    general = (whole,) if call.is_canary else (whole, inferred_scope(lane))
+    if call.kind is CallKind.EDIT:
+        return (*general, lane, edits_scope(lane))
+    return (*general, lane)
 
 
-def cooling_until_ms(cooling: Mapping[str, int], lane: str, kind: CallKind) -> int:
+def cooling_until_ms(cooling: Mapping[str, int], call: PacedCall) -> int:
     """Until when the waits of its scopes hold a call back; zero when none does."""
-    return max(cooling.get(scope, 0) for scope in scopes_of(lane, kind))
+    return max(cooling.get(scope, 0) for scope in scopes_of(call))
 
 
 class FloodBook:
@@ -66,36 +111,77 @@ class FloodBook:
         self._policy = policy
         self._lately: deque[_Flood] = deque()
 
+    def change(self, policy: FloodScope) -> None:
+        """Follow another policy from now on."""
+        self._policy = policy
+
     def remember(self, lane: str, *, at_ms: int, until_ms: int) -> None:
         """Note a flood that was met before this process began, oldest first."""
         self._lately.append(_Flood(lane, at_ms, until_ms))
 
-    def judge(self, wait: Wait, lane: str, now_ms: int) -> Sequence[ScopedWait]:
-        """Say who has to wait, and how long, after `lane` met a flood."""
-        if wait.hint is FloodHint.EDITS:
-            certain = ScopedWait(edits_scope(lane), wait.wait_ms, f"{wait.cause} of an edit")
-        else:
-            certain = ScopedWait(lane, wait.wait_ms, f"{wait.cause} of the chat")
+    def judge(self, wait: Wait, call: PacedCall, now_ms: int) -> Judgement:
+        """Say who has to wait, and how long, after `call` met a flood."""
+        certain = _certain(wait, call)
+        if wait.cause.is_chats_alone:
+            return Judgement((certain,), self._policy)
+        adaptive = self._inferred(wait, call, now_ms)
+        return Judgement(
+            waits=(certain, *self._whole(wait, call, adaptive)),
+            chosen=self._policy,
+            adaptive_ms=adaptive.wait_ms,
+            bot_ms=wait.wait_ms,
+            involved=adaptive.involved,
+            is_bot_wide=adaptive.is_bot_wide,
+        )
+
+    def _whole(self, wait: Wait, call: PacedCall, adaptive: _Inferred) -> Sequence[ScopedWait]:
+        """What the policy in force has the whole bot wait."""
         match self._policy:
             case "chat":
-                return (certain,)
+                return ()
             case "bot":
-                whole = ScopedWait(BOT_SCOPE, wait.wait_ms, "every flood stops the bot")
-                return (certain, whole)
+                reason = "every flood stops the bot"
+                return (ScopedWait(bot_scope(call.lane), wait.wait_ms, reason),)
             case "adaptive":
-                if wait.hint is FloodHint.EDITS:
-                    return (certain,)
-                return (certain, self._inferred(wait, lane, now_ms))
+                if adaptive.wait_ms == 0:
+                    return ()
+                scope = inferred_scope(call.lane)
+                return (ScopedWait(scope, adaptive.wait_ms, adaptive.reason, inferred=True),)
             case _:
                 assert_never(self._policy)
 
-    def _inferred(self, wait: Wait, lane: str, now_ms: int) -> ScopedWait:
+    def _inferred(self, wait: Wait, call: PacedCall, now_ms: int) -> _Inferred:
+        if wait.hint is FloodHint.EDITS:
+            return _NOTHING
         while self._lately and self._lately[0].at_ms <= now_ms - SECOND_FLOOD_MS:
             self._lately.popleft()
-        until_ms = now_ms + wait.wait_ms
-        others = [flood.until_ms for flood in self._lately if flood.lane != lane]
-        self._lately.append(_Flood(lane, now_ms, until_ms))
+        source, until_ms = _source(call), now_ms + wait.wait_ms
+        channel = channel_of(call.lane)
+        others = [
+            flood
+            for flood in self._lately
+            if flood.source != source and channel_of(flood.source) == channel
+        ]
+        self._lately.append(_Flood(source, now_ms, until_ms))
+        involved = frozenset({source, *(flood.source for flood in others)})
         if others:
-            longest_ms = max(until_ms, *others) - now_ms
-            return ScopedWait(BOT_SCOPE, longest_ms, "floods of two chats")
-        return ScopedWait(BOT_SCOPE, min(wait.wait_ms, BREATH_MS_MAX), "a breath after a flood")
+            longest_ms = max(until_ms, *(flood.until_ms for flood in others)) - now_ms
+            return _Inferred(longest_ms, "floods of two chats", involved, is_bot_wide=True)
+        if call.is_canary:
+            reason = "the canary met a flood too"
+            return _Inferred(wait.wait_ms, reason, involved, is_bot_wide=True)
+        breath_ms = min(wait.wait_ms, BREATH_MS_MAX)
+        return _Inferred(breath_ms, "a breath after a flood", involved)
+
+
+def _certain(wait: Wait, call: PacedCall) -> ScopedWait:
+    if call.kind is CallKind.ANSWER:
+        return ScopedWait(ANSWERS_SCOPE, wait.wait_ms, f"{wait.cause} of an answer to a query")
+    if wait.hint is FloodHint.EDITS:
+        return ScopedWait(edits_scope(call.lane), wait.wait_ms, f"{wait.cause} of an edit")
+    return ScopedWait(call.lane, wait.wait_ms, f"{wait.cause} of the chat")
+
+
+def _source(call: PacedCall) -> str:
+    """Who drew a flood: a chat, or the answers to queries all together."""
+    return ANSWERS_SCOPE if call.kind is CallKind.ANSWER else call.lane

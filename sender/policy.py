@@ -28,7 +28,8 @@ class RowFacts:
 
     `attempts` were spent before this call; `attempts_max` is the row's own or else the configured
     one. An ephemeral row has one try and no second: it is worthless a moment later, like a chat
-    action. `bare_floods` were met in this lane in a row before this one.
+    action. `bare_floods` are the waits of a length of our own that this lane has had in a row.
+    `has_breaker`: the breaker of the bot opens when a call like this one does not connect.
     """
 
     idempotent: bool
@@ -38,6 +39,7 @@ class RowFacts:
     expires_at_ms: int | None
     is_ephemeral: bool = False
     bare_floods: int = 0
+    has_breaker: bool = True
 
 
 class Spend(StrEnum):
@@ -111,10 +113,23 @@ Fate = MarkSent | Requeue | Hold | Bury | Expire | Move | CloseChat | StopBot
 
 
 class WaitCause(StrEnum):
-    """Why a scope has to wait."""
+    """Why a scope has to wait.
+
+    flood       the other end said how long
+    bare_flood  Telegram refused without a usable wait, which its contract does not know
+    throttled   refused for haste by a contract that names no wait
+    outage      the other end is not there, and no breaker watches over it
+    """
 
     FLOOD = "flood"
     BARE_FLOOD = "bare_flood"
+    THROTTLED = "throttled"
+    OUTAGE = "outage"
+
+    @property
+    def is_chats_alone(self) -> bool:
+        """Whether nothing may be inferred from it about other chats."""
+        return self in {WaitCause.THROTTLED, WaitCause.OUTAGE}
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,8 +160,8 @@ def decide(verdict: v.Verdict, row: RowFacts, *, now_ms: int, jitter: float) -> 
             return _review(verdict, row, jitter)
         case v.Partial():
             return _partial(verdict)
-        case v.Transient():
-            return Settlement(_again_after_failure(verdict, row, now_ms, jitter))
+        case v.Throttled() | v.Transient() | v.Withheld():
+            return _not_executed(verdict, row, now_ms, jitter)
         case v.Uncertain():
             return Settlement(_uncertain(verdict, row, now_ms, jitter))
         case v.Moved():
@@ -180,6 +195,31 @@ def _cool(verdict: v.Cooldown, row: RowFacts, now_ms: int) -> Settlement:
         return Settlement(Expire("not repeated after a flood"), wait)
     fate = Requeue(now_ms + verdict.wait_ms, Spend.NOTHING, "cooling")
     return Settlement(_unless_too_late(fate, row), wait)
+
+
+def _not_executed(
+    verdict: v.Throttled | v.Transient | v.Withheld, row: RowFacts, now_ms: int, jitter: float
+) -> Settlement:
+    match verdict:
+        case v.Throttled():
+            return _pause(WaitCause.THROTTLED, verdict.evidence, row, now_ms, jitter)
+        case v.Transient(outage=True) if not row.has_breaker:
+            return _pause(WaitCause.OUTAGE, verdict.reason, row, now_ms, jitter)
+        case v.Transient():
+            return Settlement(_again_after_failure(verdict, row, now_ms, jitter))
+        case v.Withheld():
+            return Settlement(Requeue(now_ms, Spend.NOTHING, verdict.reason))
+        case _:
+            assert_never(verdict)
+
+
+def _pause(cause: WaitCause, reason: str, row: RowFacts, now_ms: int, jitter: float) -> Settlement:
+    """Let the chat pause, longer each time; it is no fault of the row, so it costs no attempt."""
+    wait_ms = backoff_ms(row.bare_floods + 1, jitter)
+    wait = Wait(wait_ms, v.FloodHint.CHAT, cause)
+    if row.is_ephemeral:
+        return Settlement(Expire(f"not repeated: {reason}"), wait)
+    return Settlement(_unless_too_late(Requeue(now_ms + wait_ms, Spend.NOTHING, reason), row), wait)
 
 
 def _review(verdict: v.Review, row: RowFacts, jitter: float) -> Settlement:

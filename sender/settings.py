@@ -1,11 +1,11 @@
-"""What the sender role is given: the configuration and the bots' tokens.
+"""What the sender role is given: the configuration, the bots' tokens and those of other channels.
 
 The webhook's secrets are read only by the command that tells them to Telegram, never by the role
 itself.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from storage.lifecycle import BotName
@@ -26,10 +26,13 @@ class SenderSettings:
     settings: Settings
     tokens: Mapping[BotName, Token]
     service: ServiceEnvironment
+    channel_tokens: Mapping[str, Secret] = field(default_factory=dict)
+    """The bearer token of each channel beside Telegram."""
 
     def secret_values(self) -> list[str]:
         """Every secret held, for the log's redaction."""
-        return [token.reveal() for token in self.tokens.values()]
+        held = (*self.tokens.values(), *self.channel_tokens.values())
+        return [secret.reveal() for secret in held]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +59,8 @@ def load_sender(
     """
     reading = Reading(path, environ)
     tokens = reading.tokens()
-    return SenderSettings(reading.finish(), tokens, service_environment(environ))
+    channel_tokens = reading.channel_tokens()
+    return SenderSettings(reading.finish(), tokens, service_environment(environ), channel_tokens)
 
 
 def load_webhook(

@@ -9,43 +9,50 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import assert_never
 
-from sender import policy
+from sender import lessons, policy
 from sender.floods import edits_scope
-from storage import chats, cooldowns, outbox
-from storage.clock import Deadline
+from sender.lessons import NO_LESSONS, Deadlined, Lessons
+from storage import chats, claims, cooldowns, outbox
+from storage.claims import AttemptEnd, Claim
 from storage.database import Tx
-from storage.lifecycle import OutboxState
-from storage.outbox import AttemptEnd, Claim
+from storage.lifecycle import OutboxId, OutboxState
 
 _OWN_CHAT_LANE = "c:"
-
-
-@dataclass(frozen=True, slots=True)
-class Deadlined:
-    """A wait that a scope has to keep, as a moment that outlives the process."""
-
-    scope: str
-    deadline: Deadline
-    reason: str
+_DOUBT = "uncertain"
 
 
 @dataclass(frozen=True, slots=True)
 class Settling:
-    """All that follows from one answer. The lane is not looked at before `lane_due_ms` (UTC)."""
+    """All that follows from one answer. The lane is not looked at before `lane_due_ms` (UTC).
+
+    `result`: the body of an accepting answer, which may hold users' words; never log it.
+    """
 
     claim: Claim
     end: AttemptEnd
     fate: policy.Fate
-    waits: Sequence[Deadlined] = ()
+    lessons: Lessons = NO_LESSONS
     lane_due_ms: int = 0
+    result: bytes | None = None
+
+    @property
+    def waits(self) -> Sequence[Deadlined]:
+        """Who has to wait since this answer."""
+        return self.lessons.waits
 
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """What else was changed: other rows of the chat, cancelled or addressed anew."""
+    """What else was changed: other rows of the chat, cancelled or addressed anew.
+
+    `withdrawn`: why the row ended where it would have been tried again; somebody has asked for it.
+    `instead`: the message that says what an answer came too late to say.
+    """
 
     cancelled: int = 0
     moved: int = 0
+    withdrawn: str | None = None
+    instead: OutboxId | None = None
 
 
 def settle_all(tx: Tx, settlings: Sequence[Settling]) -> Sequence[Settled]:
@@ -55,8 +62,11 @@ def settle_all(tx: Tx, settlings: Sequence[Settling]) -> Sequence[Settled]:
     """
     sent = [(each, each.fate) for each in settlings if isinstance(each.fate, policy.MarkSent)]
     if sent:
-        outbox.close_attempts(tx, [(each.claim, each.end) for each, _ in sent])
-        outbox.mark_sent(tx, [_accepted(each, fate) for each, fate in sent])
+        claims.close_attempts(tx, [(each.claim, each.end) for each, _ in sent])
+        claims.mark_sent(tx, [_accepted(each, fate) for each, fate in sent])
+        lessons.charge(tx, [(each.claim, each.end) for each, _ in sent])
+        for each, _ in sent:
+            lessons.keep(tx, each.claim.item.bot, each.lessons)
     return [
         Settled() if isinstance(each.fate, policy.MarkSent) else settle(tx, each)
         for each in settlings
@@ -68,23 +78,33 @@ def settle(tx: Tx, settling: Settling) -> Settled:
 
     Raises LeaseLost, with nothing kept, when the row is no longer in this sender's hand.
     """
-    keep_evidence(tx, settling)
+    _keep_evidence(tx, settling)
+    lessons.charge(tx, [(settling.claim, settling.end)])
     claim, fate, lane_due_ms = settling.claim, settling.fate, settling.lane_due_ms
     match fate:
         case policy.MarkSent():
-            outbox.mark_sent(tx, [_accepted(settling, fate)])
+            claims.mark_sent(tx, [_accepted(settling, fate)])
         case policy.Requeue():
             spend = fate.spend is policy.Spend.ATTEMPT
             due_ms = max(fate.due_ms, lane_due_ms)
-            outbox.requeue(tx, claim, due_ms=due_ms, spend_attempt=spend, reason=fate.reason)
+            return Settled(
+                withdrawn=claims.requeue(
+                    tx, claim, due_ms=due_ms, spend_attempt=spend, reason=fate.reason
+                )
+            )
         case policy.Hold():
-            outbox.hold(tx, claim, fate.state, reason=fate.reason, lane_due_ms=lane_due_ms)
+            claims.hold(tx, claim, fate.state, reason=fate.reason, lane_due_ms=lane_due_ms)
         case policy.Bury():
             _end(tx, settling, OutboxState.DEAD, fate.reason)
         case policy.Expire():
             _end(tx, settling, OutboxState.EXPIRED, fate.reason)
+            return Settled(instead=_fall_back(tx, settling))
         case policy.StopBot():
-            outbox.requeue(tx, claim, due_ms=0, spend_attempt=False, reason=fate.reason)
+            return Settled(
+                withdrawn=claims.requeue(
+                    tx, claim, due_ms=0, spend_attempt=False, reason=fate.reason
+                )
+            )
         case policy.Move():
             return Settled(moved=_move(tx, claim, fate.new_chat_id))
         case policy.CloseChat():
@@ -94,27 +114,51 @@ def settle(tx: Tx, settling: Settling) -> Settled:
     return Settled()
 
 
-def keep_evidence(tx: Tx, settling: Settling) -> None:
+def settle_late(tx: Tx, settling: Settling) -> bool:
+    """Keep what was learned by a sender that had lost the row; whether that ended a doubt.
+
+    The truth is accepted from whoever brings it: a row that the next owner could only call
+    uncertain is sent when its own last attempt was accepted.
+    """
+    _keep_evidence(tx, settling)
+    fate = settling.fate
+    return isinstance(fate, policy.MarkSent) and claims.accept_late(tx, _accepted(settling, fate))
+
+
+def _keep_evidence(tx: Tx, settling: Settling) -> None:
     """Keep what was learned of Telegram, whoever owns the row by now."""
-    outbox.close_attempts(tx, [(settling.claim, settling.end)])
-    for wait in settling.waits:
-        bot = settling.claim.item.bot
-        cooldowns.merge(tx, bot, wait.scope, wait.deadline, reason=wait.reason)
+    claims.close_attempts(tx, [(settling.claim, settling.end)])
+    lessons.keep(tx, settling.claim.item.bot, settling.lessons)
 
 
-def _accepted(settling: Settling, fate: policy.MarkSent) -> outbox.Accepted:
-    return outbox.Accepted(
-        settling.claim, fate.message_id, settling.lane_due_ms, reason=fate.note or None
+def _fall_back(tx: Tx, settling: Settling) -> OutboxId | None:
+    """Leave the message that says what an answer came too late to say.
+
+    None where there is none, and where the answer may have been shown: it is not said once more.
+    """
+    item = settling.claim.item
+    if settling.end.verdict == _DOUBT:
+        return None
+    return outbox.fall_back(tx, item.bot, item.key, item.fallback, caused_at_ms=item.caused_at_ms)
+
+
+def _accepted(settling: Settling, fate: policy.MarkSent) -> claims.Accepted:
+    return claims.Accepted(
+        settling.claim,
+        fate.message_id,
+        settling.lane_due_ms,
+        reason=fate.note or None,
+        result=settling.result,
     )
 
 
 def _end(tx: Tx, settling: Settling, state: OutboxState, reason: str) -> None:
-    outbox.end(tx, settling.claim, state, reason=reason, lane_due_ms=settling.lane_due_ms)
+    claims.end(tx, settling.claim, state, reason=reason, lane_due_ms=settling.lane_due_ms)
 
 
 def _move(tx: Tx, claim: Claim, new_chat_id: int) -> int:
     item = claim.item
-    outbox.requeue(tx, claim, due_ms=0, spend_attempt=True, reason=f"moved to {new_chat_id}")
+    claims.requeue(tx, claim, due_ms=0, spend_attempt=True, reason=f"moved to {new_chat_id}")
     new_lane = moved_lane(item.lane, new_chat_id)
     count = outbox.move_lane(tx, item.bot, item.lane, new_lane=new_lane, chat_id=new_chat_id)
     cooldowns.move(tx, item.bot, item.lane, new_scope=new_lane)

@@ -52,14 +52,18 @@ class OnAlarm:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One line of the timetable. `grace_ms`: how late it may still run; None = however late."""
+    """One line of the timetable.
+
+    `grace_ms`: how late it may still run; None = however late. `coalesce`: of several times that
+    were missed only one is made up for. A line that is dropped for being late would be no chore.
+    """
 
     name: str
     trigger: Every | OnAlarm
-    grace_ms: int | None
-    coalesce: bool
     reason: str
     body: Body
+    grace_ms: int | None = None
+    coalesce: bool = True
 
 
 class Driver(Protocol):
@@ -88,56 +92,48 @@ def entries(upkeep: Upkeep) -> Sequence[Entry]:
         Entry(
             ALARM,
             OnAlarm(),
-            grace_ms=None,
-            coalesce=True,
             reason="a row, a window or a wait is due at a known moment; the body only rings",
             body=ring,
         ),
         Entry(
             "tick",
             Every(TICK_MS),
-            grace_ms=None,
-            coalesce=True,
             reason="a lost bell or alarm costs a second; a standby tries to take over",
             body=look_around,
         ),
         Entry(
             "renew-leases",
             Every(RENEW_EVERY_MS),
-            grace_ms=None,
-            coalesce=True,
             reason="an owner that falls silent is taken over from",
             body=upkeep.renew_leases,
         ),
         Entry(
             "heartbeat",
             Every(BEAT_EVERY_MS),
-            grace_ms=None,
-            coalesce=True,
             reason="the status page and the alerts tell who is there",
             body=upkeep.beat,
         ),
         Entry(
+            "share-out",
+            Every(BEAT_EVERY_MS),
+            reason="many bots are spread evenly over the senders that there are",
+            body=upkeep.share_out,
+        ),
+        Entry(
             "sweep-expired",
             Every(SWEEP_MS),
-            grace_ms=None,
-            coalesce=True,
             reason="what has gone stale behind a waiting head is ended and counted in time",
             body=upkeep.sweep_expired,
         ),
         Entry(
             "checkpoint",
             Every(CHECKPOINT_MS),
-            grace_ms=None,
-            coalesce=True,
             reason="SQLite's log is folded in while little happens, not by a webhook's commit",
             body=upkeep.checkpoint,
         ),
         Entry(
             "prune",
             Every(PRUNE_MS),
-            grace_ms=None,
-            coalesce=True,
             reason="finished rows are kept for as long as configured and no longer",
             body=upkeep.prune,
         ),

@@ -8,8 +8,9 @@ quote one, ever leaves this file: a failure is told by its type.
 """
 
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
+from urllib.parse import quote
 
 import aiohttp
 from aiohttp.abc import AbstractStreamWriter
@@ -19,7 +20,7 @@ from yarl import URL
 from sender.answer import Answer, Stage
 from sender.calls import Call
 from storage.clock import Clock
-from storage.secret import Token
+from storage.secret import Secret
 
 CONNECT_TIMEOUT_S = 10
 KEEPALIVE_S = 60
@@ -29,7 +30,11 @@ ANSWER_BYTES_MAX = 1 << 20
 BODY_CHUNK_BYTES = 64 << 10
 """A larger body is handed over in parts, so that a dying connection shows before the end."""
 
-_FORM = "application/x-www-form-urlencoded"
+MayLeave = Callable[[], bool]
+
+URLS_KEPT_MAX = 1_000
+"""Addresses kept ready; the methods of a service may be any number of paths."""
+
 _NOT_CONNECTED = (
     aiohttp.ClientConnectorError,
     aiohttp.ConnectionTimeoutError,
@@ -47,22 +52,33 @@ class TransportOptions:
 
 
 class Address:
-    """Where one bot's calls go. It holds the token and shows it to nobody."""
+    """Where one bot's calls go on one channel. It holds a token and shows it to nobody."""
 
-    __slots__ = ("_prefix", "_urls")
+    __slots__ = ("_headers", "_prefix", "_urls")
 
-    def __init__(self, base_url: str, token: Token) -> None:
-        self._prefix = f"{base_url.rstrip('/')}/bot{token.reveal()}/"
+    def __init__(self, base_url: str, token: Secret, *, token_in_header: bool = False) -> None:
+        """Telegram has the token in its addresses; other services are shown it in a header."""
+        base = base_url.rstrip("/")
+        self._prefix = f"{base}/" if token_in_header else f"{base}/bot{token.reveal()}/"
+        bearer = {"Authorization": f"Bearer {token.reveal()}"}
+        self._headers: Mapping[str, str] = bearer if token_in_header else {}
         self._urls: dict[str, URL] = {}
 
     def __repr__(self) -> str:
         return "Address(hidden)"
 
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """What goes with every call: for the wire alone."""
+        return self._headers
+
     def url(self, method: str) -> URL:
         """The address of a method: for the wire alone."""
         url = self._urls.get(method)
         if url is None:
-            url = self._urls[method] = URL(self._prefix + method, encoded=True)
+            url = URL(self._prefix + quote(method), encoded=True)
+            if len(self._urls) < URLS_KEPT_MAX:
+                self._urls[method] = url
         return url
 
 
@@ -71,12 +87,14 @@ class CountedBody(Payload):
 
     _autoclose = True
 
-    def __init__(self, body: bytes) -> None:
-        super().__init__(body, content_type=_FORM)
-        self._body = body
-        self._size = len(body)
+    def __init__(self, call: Call, may_leave: MayLeave) -> None:
+        super().__init__(call.body, content_type=call.content_type)
+        self._body = call.body
+        self._size = len(call.body)
+        self._may_leave = may_leave
         self.has_begun = False
         self.is_complete = False
+        self.is_held_back = False
 
     async def write(self, writer: AbstractStreamWriter) -> None:
         """Hand the body over; complete from the moment before the last part could have left."""
@@ -86,6 +104,10 @@ class CountedBody(Payload):
             await writer.write(self._body[start : start + BODY_CHUNK_BYTES])
         connection = writer.transport
         if connection is None or connection.is_closing():
+            raise aiohttp.ClientConnectionResetError
+        if not self._may_leave():
+            # A request that lacks the end of its body is never executed.
+            self.is_held_back = True
             raise aiohttp.ClientConnectionResetError
         self.is_complete = True
         # Not drained: the answer, not the buffer, tells when the call is over.
@@ -104,19 +126,26 @@ class Transport:
         self._session = session
         self._clock = clock
 
-    async def call(self, address: Address, call: Call) -> Answer:
+    async def call(
+        self, address: Address, call: Call, may_leave: MayLeave = lambda: True
+    ) -> Answer:
         """Make one call and say what became of it; nothing about it is ever raised.
 
-        The caller bounds how many calls are under way at once.
+        `may_leave` is asked at the last moment, as the wait for a connection may have been long:
+        whether the caller still owns the bot, and no wait was ordered meanwhile. The caller bounds
+        how many calls are under way at once.
         """
         # A connection that died while it was idle is noticed only by a loop that has looked: once
         # for the end of the stream, once for its consequence.
         await self._clock.sleep_ms(0)
         await self._clock.sleep_ms(0)
-        body = CountedBody(call.body) if call.body else None
+        body = CountedBody(call, may_leave) if call.body else None
         try:
             async with self._session.post(
-                address.url(call.method), data=body, allow_redirects=False
+                address.url(call.method),
+                data=body,
+                headers=address.headers,
+                allow_redirects=False,
             ) as response:
                 return await _read(response)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
@@ -162,6 +191,8 @@ def _stage_reached(error: Exception, body: CountedBody | None) -> Stage:
         return Stage.UNCONNECTED
     if body is None or body.is_complete:
         return Stage.BODY_COMPLETE
+    if body.is_held_back:
+        return Stage.HANDED_BACK
     return Stage.BODY_INCOMPLETE
 
 

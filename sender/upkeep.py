@@ -7,16 +7,16 @@ is the timetable's. A chore may never decide what is sent: it ends what is over,
 from collections.abc import Sequence
 
 from sender.drain import Drain, DrainState
-from storage import heartbeats, outbox, retention
+from sender.sharing import ROLE, SERVES, Sharer, lease_name, standings, to_hand_over
+from storage import heartbeats, outbox, redating, retention
 from storage.clock import Clock
-from storage.database import Database
+from storage.database import Database, Tx
 from storage.errors import StorageError
 from storage.heartbeats import RoleState
 from storage.lifecycle import BotName
 from storage.retention import Kept
 from storage.telemetry import event
 
-ROLE = "sender"
 SWEEPS_MAX = 20
 """Batches of one chore in one go; what is left is done the next time."""
 
@@ -25,14 +25,16 @@ class Upkeep:
     """The chores of one sender process."""
 
     def __init__(
-        self, db: Database, clock: Clock, drains: Sequence[Drain], *, owner: str, kept: Kept
+        self, db: Database, clock: Clock, drains: Sequence[Drain], *, sharer: Sharer, kept: Kept
     ) -> None:
         self._db = db
         self._clock = clock
         self._drains = drains
-        self._owner = owner
+        self._sharer = sharer
         self._kept = kept
         self._is_draining = False
+        # How far the wall clock is from the one that nobody sets.
+        self._apart_ms = clock.now_ms() - clock.boot_ms()
 
     def ring(self) -> None:
         """Have every drain look at once."""
@@ -60,11 +62,37 @@ class Upkeep:
         if self._is_draining:
             state = RoleState.DRAINING
         facts: dict[str, int | str] = {
+            SERVES: " ".join(sorted(self._sharer.serves)),
             "bots": " ".join(drain.bot for drain in owning),
             "stopped": sum(drain.state is DrainState.STOPPED for drain in owning),
             "in_flight": sum(drain.in_flight for drain in self._drains),
         }
-        await self._db.write(lambda tx: heartbeats.beat(tx, self._owner, ROLE, state, facts))
+        owner = self._sharer.owner
+
+        apart_ms = self._clock.now_ms() - self._clock.boot_ms()
+        seen_ms, self._apart_ms = self._apart_ms - apart_ms, apart_ms
+
+        def redate_and_beat(tx: Tx) -> int:
+            set_back_ms = redating.redate(tx, seen_ms=seen_ms)
+            heartbeats.beat(tx, owner, ROLE, state, facts)
+            return set_back_ms
+
+        set_back_ms = await self._db.write(redate_and_beat, point="sender.beat")
+        if set_back_ms:
+            event("clock.set_back", by_ms=set_back_ms)
+            self.ring()
+
+    async def share_out(self) -> None:
+        """Give a bot away when another sender has joined and owns fewer."""
+        if len(self._drains) == 1:
+            return
+        me = self._sharer
+        senders = await self._db.read(lambda tx: standings(tx, me))
+        given = to_hand_over(me.owner, senders)
+        for drain in self._drains:
+            if drain.bot == given:
+                event("lease.handed_over", name=lease_name(given), owner=me.owner)
+                drain.hand_over()
 
     async def sweep_expired(self) -> None:
         """End the rows whose time is over, so that they are counted and seen, not only skipped."""
@@ -74,7 +102,7 @@ class Upkeep:
 
     async def _sweep_expired(self, bot: BotName) -> None:
         for _ in range(SWEEPS_MAX):
-            ended = await self._db.write(lambda tx: outbox.expire(tx, bot))
+            ended = await self._db.write(lambda tx: outbox.expire(tx, bot), point="sender.expire")
             if not ended:
                 return
             event("outbox.expired", bot=bot, outbox_id=ended[0], count=len(ended))
@@ -84,7 +112,9 @@ class Upkeep:
         began_ms = self._clock.monotonic_ms()
         updates = calls = 0
         for _ in range(SWEEPS_MAX):
-            pruned = await self._db.write(lambda tx: retention.prune(tx, self._kept))
+            pruned = await self._db.write(
+                lambda tx: retention.prune(tx, self._kept), point="sender.prune"
+            )
             updates += pruned.updates
             calls += pruned.calls
             if not pruned.maybe_more:

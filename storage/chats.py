@@ -44,9 +44,13 @@ def seen(tx: Tx, bot: BotName, chat_id: int, *, kind: str) -> None:
     )
 
 
-def revive(tx: Tx, bot: BotName, chat_id: int) -> bool:
-    """A chat has written: it can be reached. Tell whether it could not before."""
-    return tx.run("chats.revive", {"bot": bot, "chat_id": chat_id}) == 1
+def revive(tx: Tx, bot: BotName, chat_id: int, *, heard_at_ms: int) -> bool:
+    """A chat was heard of then (UTC): it can be reached, unless it was lost since.
+
+    Tell whether it could not be reached before.
+    """
+    params = {"bot": bot, "chat_id": chat_id, "heard_at_ms": heard_at_ms, "now_ms": tx.now_ms()}
+    return tx.run("chats.revive", params) == 1
 
 
 def mark_unreachable(tx: Tx, bot: BotName, chat_id: int, *, reason: str) -> None:

@@ -12,21 +12,58 @@ from dataclasses import dataclass
 from storage.clock import Deadline
 from storage.database import Tx
 from storage.lifecycle import BotName
+from storage.outgoing import TELEGRAM, channel_of
 
 BOT_SCOPE = "bot"
+"""All that a bot says to Telegram."""
+
+INFERRED_SCOPE = f"{BOT_SCOPE}:inferred"
+"""All that a bot says to Telegram except answers to queries: what is only concluded about it."""
+
+ANSWERS_SCOPE = "answers"
+"""Answers to queries, which Telegram counts against no chat."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cooldown:
-    """A wait in force for a scope of one bot. `reason` says which answer ordered it."""
+    """A wait in force for a scope of one bot. `reason` says which answer ordered it.
+
+    `inferred`: we have concluded it from floods of single chats, so it may be lifted.
+    """
 
     scope: str
     deadline: Deadline
     set_at_ms: int
     reason: str
+    inferred: bool = False
 
 
-def merge(tx: Tx, bot: BotName, scope: str, deadline: Deadline, *, reason: str) -> bool:
+def bot_scope(lane: str) -> str:
+    """Name the scope of all that a bot says on the channel of this lane.
+
+    One channel's waits say nothing about another's.
+    """
+    channel = channel_of(lane)
+    return BOT_SCOPE if channel == TELEGRAM else f"{BOT_SCOPE}@{channel}"
+
+
+def inferred_scope(lane: str) -> str:
+    """Name the scope of what is only concluded about a bot on the channel of this lane.
+
+    It is kept apart from what was said, which no conclusion and no lifting may touch.
+    """
+    return f"{bot_scope(lane)}:inferred"
+
+
+def merge(
+    tx: Tx,
+    bot: BotName,
+    scope: str,
+    deadline: Deadline,
+    *,
+    reason: str,
+    inferred: bool = False,
+) -> bool:
     """Remember a wait unless a longer one is in force already; tell whether the deadline moved."""
     changed = tx.run(
         "cooldowns.merge",
@@ -39,6 +76,7 @@ def merge(tx: Tx, bot: BotName, scope: str, deadline: Deadline, *, reason: str) 
             "until_boot_ms": deadline.boot_ms,
             "now_ms": tx.now_ms(),
             "reason": reason,
+            "inferred": int(inferred),
         },
     )
     return changed == 1
@@ -57,14 +95,15 @@ def of_bot(tx: Tx, bot: BotName) -> Sequence[Cooldown]:
             ),
             set_at_ms=row["set_at_ms"],
             reason=row["reason"],
+            inferred=bool(row["inferred"]),
         )
         for row in tx.rows("cooldowns.of_bot", {"bot": bot})
     ]
 
 
-def lift(tx: Tx, bot: BotName, scope: str) -> None:
-    """Forget a wait before its time; only for what was inferred, never for what Telegram said."""
-    tx.run("cooldowns.lift", {"bot": bot, "scope": scope})
+def lift(tx: Tx, bot: BotName, scope: str) -> bool:
+    """Forget a wait before its time, if it was only inferred; what Telegram said stays."""
+    return tx.run("cooldowns.lift", {"bot": bot, "scope": scope}) == 1
 
 
 def move(tx: Tx, bot: BotName, scope: str, *, new_scope: str) -> None:

@@ -14,13 +14,13 @@ import asyncio
 import contextlib
 import itertools
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import pysqlite3.dbapi2 as sqlite
 
+from storage.batch import Waiting, Work, tell_all, tell_each
 from storage.carriers import (
     Carrier,
     CarrierFactory,
@@ -38,6 +38,7 @@ from storage.errors import (
     StorageBusy,
     StorageError,
 )
+from storage.failpoint import UNARMED, Failpoints
 from storage.queries import STATEMENTS
 
 Item = TypeVar("Item")
@@ -62,6 +63,7 @@ READER_BUSY_MS: Final = 2_000
 # that changed twice is moved once.
 CHECKPOINT_PAGES: Final = 8_000
 WAL_BYTES_MAX: Final = 64 << 20
+CHECKPOINT: Final = "sender.checkpoint"
 _FULL: Final = 2
 
 _BUSY_CODES: Final = frozenset({5, 6})
@@ -165,63 +167,53 @@ class Tx:
         self._connection.executemany(STATEMENTS[name], params)
 
 
-@dataclass(slots=True)
-class _Waiting:
-    """Somebody who waits for a transaction: what it is given, what came of it, whom to tell."""
-
-    item: Any
-    told: asyncio.Future[Any]
-    result: Any = None
-    error: BaseException | None = None
-
-
-@dataclass(slots=True)
-class _Work:
-    """A transaction function that waits for its turn to write, with all who have joined it."""
-
-    run: Callable[[Tx, Sequence[Any]], Sequence[Any]]
-    joined: list[_Waiting]
-    # Given when the function runs just this one statement, which alone is a transaction by itself.
-    statement: tuple[str, Params] | None = None
-
-
 class Database:
-    """One SQLite file, as one process uses it: a writer and a reader."""
+    """One SQLite file, as one process uses it: a writer and a reader.
 
-    def __init__(self, path: Path, clock: Clock, writer: Carrier, reader: Carrier) -> None:
+    Each transaction is written under a name, `point`: a test may have the process die right before
+    its commit, or right after (`storage.failpoint.COMMITS`).
+    """
+
+    def __init__(
+        self, path: Path, clock: Clock, writer: Carrier, reader: Carrier, failpoints: Failpoints
+    ) -> None:
         self.path = path
         self._clock = clock
         self._writer = writer
         self._reader = reader
-        self._waiting: list[_Work] = []
+        self.failpoints = failpoints
+        self._waiting: list[Work] = []
         # Those of the waiting that others may still join.
-        self._joinable: dict[Callable[[Tx, Sequence[Any]], Sequence[Any]], _Work] = {}
+        self._joinable: dict[Callable[[Tx, Sequence[Any]], Sequence[Any]], Work] = {}
         self._flusher: asyncio.Task[None] | None = None
         self._closed = False
 
-    async def write(self, work: Callable[[Tx], T]) -> T:
+    async def write(self, work: Callable[[Tx], T], *, point: str = "") -> T:
         """Run `work` as one transaction and return its result once it is on disk.
 
         Raises what `work` raised, with nothing of it kept; StorageError when the database failed. A
         caller that is cancelled while it waits gives up the answer, not the transaction.
         """
         waiting = self._waiter(None)
-        self._enlist(_Work(lambda tx, _: (work(tx),), [waiting]))
+        self._enlist(Work(lambda tx, _: (work(tx),), [waiting], point))
         result: T = await waiting.told
         return result
 
-    async def run(self, name: str, params: Params) -> int:
+    async def run(self, name: str, params: Params, *, point: str = "") -> int:
         """Run one named statement as a transaction of its own; give the number of rows it changed.
 
         The quickest commit there is: it crosses to SQLite once. Raises StorageError when the
         database failed.
         """
         waiting = self._waiter(None)
-        self._enlist(_Work(lambda tx, _: (tx.run(name, params),), [waiting], (name, params)))
+        statement = (name, params)
+        self._enlist(Work(lambda tx, _: (tx.run(name, params),), [waiting], point, statement))
         result: int = await waiting.told
         return result
 
-    async def join(self, work: Callable[[Tx, Sequence[Item]], Sequence[T]], item: Item) -> T:
+    async def join(
+        self, work: Callable[[Tx, Sequence[Item]], Sequence[T]], item: Item, *, point: str = ""
+    ) -> T:
         """Run `work` as `write` does, once for all who wait with it: it is given their items.
 
         It returns a result for each, in their order. When it raises, each item is tried alone, so
@@ -231,7 +223,7 @@ class Database:
         waiting = self._waiter(item)
         joinable = self._joinable.get(work)
         if joinable is None or len(joinable.joined) >= JOINED_MAX:
-            self._joinable[work] = joinable = _Work(work, [])
+            self._joinable[work] = joinable = Work(work, [], point)
             self._enlist(joinable)
         joinable.joined.append(waiting)
         result: T = await waiting.told
@@ -254,12 +246,14 @@ class Database:
 
     async def checkpoint(self) -> int:
         """Move the log into the file and cut it; give the number of pages held back."""
+        self.failpoints.committing((CHECKPOINT,))
         try:
             rows = await self._writer.run(
                 lambda raw: raw.execute("pragma wal_checkpoint(truncate)", {}).fetchall()
             )
         except sqlite.Error as error:
             raise _mapped(error) from error
+        self.failpoints.committed((CHECKPOINT,))
         return int(rows[0]["log"]) - int(rows[0]["checkpointed"])
 
     async def close(self) -> None:
@@ -270,12 +264,12 @@ class Database:
         await self._reader.close()
         await self._writer.close()
 
-    def _waiter(self, item: object) -> _Waiting:
+    def _waiter(self, item: object) -> Waiting:
         if self._closed:
             raise StorageError("the database is closed")
-        return _Waiting(item, asyncio.get_running_loop().create_future())
+        return Waiting(item, asyncio.get_running_loop().create_future())
 
-    def _enlist(self, work: _Work) -> None:
+    def _enlist(self, work: Work) -> None:
         self._waiting.append(work)
         if self._flusher is None:
             loop = asyncio.get_running_loop()
@@ -292,14 +286,14 @@ class Database:
         finally:
             self._flusher = None
 
-    async def _commit_batch(self, batch: list[_Work]) -> int:
+    async def _commit_batch(self, batch: list[Work]) -> int:
         """Commit as much of the batch as one hold of the lock allows; how many of it that was."""
         deadline_ms = self._clock.monotonic_ms() + BUSY_BUDGET_MS
         done = len(batch)
         for tried in itertools.count():
             now_ms = self._clock.now_ms()
             try:
-                run = partial(_run_batch, batch=batch, now_ms=now_ms, clock=self._clock)
+                run = partial(self._run_batch, batch=batch, now_ms=now_ms)
                 done = await self._writer.run(run)
             except sqlite.Error as error:
                 busy = _code(error) in _BUSY_CODES
@@ -307,64 +301,46 @@ class Database:
                     is_eager = tried < BUSY_EAGER_TRIES
                     await self._clock.sleep_ms(0 if is_eager else BUSY_RETRY_MS)
                     continue
-                _tell_all(batch, _mapped(error))
+                tell_all(batch, _mapped(error))
             except BaseException as error:
-                _tell_all(batch, error)
+                tell_all(batch, error)
                 raise
             else:
-                _tell_each(batch[:done])
+                tell_each(batch[:done])
             return done
         raise AssertionError("counting has no end")
 
+    def _run_batch(self, raw: RawConnection, batch: list[Work], now_ms: int) -> int:
+        """Run transactions of the batch in one, until it has held the lock for long; how many.
 
-def _all_of(batch: list[_Work]) -> Iterator[_Waiting]:
-    for work in batch:
-        for waiting in work.joined:
-            if not waiting.told.done():
-                yield waiting
-
-
-def _tell_each(batch: list[_Work]) -> None:
-    for waiting in _all_of(batch):
-        if waiting.error is None:
-            waiting.told.set_result(waiting.result)
-        else:
-            waiting.told.set_exception(waiting.error)
-
-
-def _tell_all(batch: list[_Work], error: BaseException) -> None:
-    for waiting in _all_of(batch):
-        waiting.told.set_exception(waiting.error or error)
-
-
-def _run_batch(raw: RawConnection, batch: list[_Work], now_ms: int, clock: Clock) -> int:
-    """Run transactions of the batch in one, until it has held the lock for long; how many.
-
-    Raises only when none of them may count as done.
-    """
-    if len(batch) == 1 and batch[0].statement is not None:
-        name, params = batch[0].statement
-        batch[0].joined[0].result = raw.execute(STATEMENTS[name], params).rowcount
-        return 1
-    raw.execute("begin immediate", {})
-    try:
-        tx = Tx(raw, now_ms)
-        until_ms = clock.monotonic_ms() + HOLD_MS_MAX
-        done = 0
-        for work in batch:
-            _run_work(raw, tx, work)
-            done += 1
-            if clock.monotonic_ms() >= until_ms:
-                break
-        raw.execute("commit", {})
-    except BaseException:
-        if raw.in_transaction:
-            raw.execute("rollback", {})
-        raise
-    return done
+        Raises only when none of them may count as done.
+        """
+        if len(batch) == 1 and batch[0].statement is not None and not self.failpoints.is_armed:
+            name, params = batch[0].statement
+            batch[0].joined[0].result = raw.execute(STATEMENTS[name], params).rowcount
+            return 1
+        raw.execute("begin immediate", {})
+        try:
+            tx = Tx(raw, now_ms)
+            until_ms = self._clock.monotonic_ms() + HOLD_MS_MAX
+            done = 0
+            for work in batch:
+                _run_work(raw, tx, work)
+                done += 1
+                if self._clock.monotonic_ms() >= until_ms:
+                    break
+            points = [work.point for work in batch[:done]]
+            self.failpoints.committing(points)
+            raw.execute("commit", {})
+        except BaseException:
+            if raw.in_transaction:
+                raw.execute("rollback", {})
+            raise
+        self.failpoints.committed(points)
+        return done
 
 
-def _run_work(raw: RawConnection, tx: Tx, work: _Work) -> None:
+def _run_work(raw: RawConnection, tx: Tx, work: Work) -> None:
     """Run a function for all who joined it, and where it raised, for each of them alone."""
     error = _run_one(raw, tx, work, work.joined)
     if error is None:
@@ -376,9 +352,7 @@ def _run_work(raw: RawConnection, tx: Tx, work: _Work) -> None:
         waiting.error = _run_one(raw, tx, work, [waiting])
 
 
-def _run_one(
-    raw: RawConnection, tx: Tx, work: _Work, joined: Sequence[_Waiting]
-) -> Exception | None:
+def _run_one(raw: RawConnection, tx: Tx, work: Work, joined: Sequence[Waiting]) -> Exception | None:
     """Run a function under a SAVEPOINT; what it raised, with nothing of it kept."""
     raw.execute("savepoint one", {})
     failure: Exception | None = None
@@ -453,6 +427,7 @@ async def open_database(
     *,
     carrier: CarrierFactory = ThreadCarrier,
     connector: Connector = connect,
+    failpoints: Failpoints = UNARMED,
 ) -> Database:
     """Open the file, which `storage.migrate` has brought to the current schema.
 
@@ -467,7 +442,7 @@ async def open_database(
         except BaseException:
             await writer.close()
             raise
-    return Database(path, clock, writer, reader)
+    return Database(path, clock, writer, reader, failpoints)
 
 
 @contextlib.asynccontextmanager
@@ -477,12 +452,15 @@ async def opened(
     *,
     carrier: CarrierFactory = ThreadCarrier,
     connector: Connector = connect,
+    failpoints: Failpoints = UNARMED,
 ) -> AsyncIterator[Database]:
     """Open the database for a block and close it whatever happens.
 
     An unclosed one would keep the process alive by its thread.
     """
-    database = await open_database(path, clock, carrier=carrier, connector=connector)
+    database = await open_database(
+        path, clock, carrier=carrier, connector=connector, failpoints=failpoints
+    )
     try:
         yield database
     finally:

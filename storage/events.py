@@ -52,9 +52,9 @@ task.failed error task
 web.duplicate debug update_id
     delivered again; nothing stored, answered with 200
 web.refused warning reason status count
-    not from Telegram as far as we can tell; nothing stored
+    turned away: not from Telegram as far as we can tell, or no call that a program may leave
 web.unstored warning reason count
-    updates that could not be stored, answered with 503
+    updates, or calls of programs, that could not be stored, answered with 503
 web.slow warning count worst_ms
     answers that took longer than their budget
 polling.started info offset
@@ -99,6 +99,19 @@ outbox.superseded info outbox_id by_outbox_id count
     a newer call made it pointless; never sent
 outbox.expired info outbox_id count late_ms
     its time was over before it could be sent
+outbox.answer_late debug outbox_id method late_ms instead attempt_id status code description \
+    duration_ms
+    a query could not be answered any more; dropped, or said as a message instead
+outbox.stepped_out info outbox_id waits_for
+    refers to a message that may not exist; it waits until somebody has decided about that
+guard.failed warning outbox_id reason wait_ms
+    the application's guard could not say whether a row may go; it is put off
+guard.slow warning duration_ms
+    the application's guard held the database up
+pause.set info scope reason until_ms by
+    somebody has stopped a bot, its bulk or a chat
+pause.ended info scope by
+    somebody lets it go on
 outbox.cancelled info outbox_id count reason
     its reason went away, or a person stopped it
 outbox.claimed debug outbox_id attempt lane waited_ms
@@ -121,12 +134,14 @@ outbox.requeued info outbox_id reason
     goes again, by a person's or a policy's decision
 outbox.resolved info outbox_id decision
     a person decided about a held call
+outbox.accepted_late info outbox_id
+    a doubt is over: its answer reached a sender that had lost the bot
 outbox.rescued warning count uncertain epoch
     claimed by a sender that is gone; sorted by their stage
 outbox.moved info chat_id to_chat_id count
     a group became a supergroup; its calls follow
 sender.refusal warning outbox_id attempt attempt_id method chat_id stage status code \
-    description wait_ms duration_ms verdict
+    description wait_ms duration_ms verdict request_id
     Telegram, or something before it, said no
 sender.breaker_opened warning reason wait_ms failures
     Telegram can't be reached: only a canary goes
@@ -148,6 +163,24 @@ cooldown.set warning scope until_ms wait_ms reason
     Telegram ordered a wait; it is persisted
 cooldown.lifted info scope reason
     a wait is over, or a canary showed that it was not needed
+canary.sent info outbox_id lane
+    one message finds out whether a wait that was only inferred is needed
+rate.lowered warning bulk_per_second reason
+    floods have taught the bot a lower bulk rate than the configured one
+rate.raised info bulk_per_second reason
+    it has been quiet for long enough to try a little more
+paid.budget_spent warning reason
+    paid broadcasts wait until the budget of Stars is raised
+paid.check_balance warning count
+    paid calls are refused as if the bot's balance of Stars did not suffice: look at it
+limits.changed warning source before after
+    the limits of a bot are other ones from now on, without a restart
+limits.unchanged info source
+    the configuration was read again and says the same about limits
+settings.kept error reason
+    the configuration could not be read again; nothing was changed
+settings.restart_needed warning key
+    this has changed too, and takes a restart to be heeded
 lease.taken info name owner epoch
     this process owns the bot's work from now on
 lease.waiting info name owner
@@ -156,6 +189,10 @@ lease.lost warning name epoch
     another process has taken over
 lease.released info name epoch
     given back in order
+lease.handed_over info name owner
+    another sender owns fewer bots: this one gives it back for the other to take
+clock.set_back warning by_ms
+    the machine's wall clock was set back; our own waits were dated anew
 timer.missed warning timer late_ms
     a timer came too late and was left out
 timer.failed error timer

@@ -7,7 +7,7 @@ through these functions, in the same transaction.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from storage.database import Tx
@@ -27,19 +27,19 @@ class Freed:
 def join(tx: Tx, bot: BotName, lane: str, priority: str, *, row: OutboxId, due_ms: int) -> None:
     """Put a row into its lane; behind a head that is older, before one that is younger."""
     tx.run(
-        "outbox.join_lane",
+        "lanes.join",
         {"bot": bot, "lane": lane, "priority": priority, "id": row, "due_ms": due_ms},
     )
 
 
 def defer(tx: Tx, bot: BotName, lane: str, priority: str, *, due_ms: int) -> None:
     """Look at this lane again no sooner than `due_ms` (UTC milliseconds)."""
-    tx.run("outbox.defer", {"bot": bot, "lane": lane, "priority": priority, "due_ms": due_ms})
+    tx.run("lanes.defer", {"bot": bot, "lane": lane, "priority": priority, "due_ms": due_ms})
 
 
 def hold_claimed(tx: Tx, heads: str) -> None:
     """Close lanes while their heads are in a sender's hand; `heads` is a JSON list of row ids."""
-    tx.run("outbox.claim_lanes", {"ids": heads})
+    tx.run("lanes.hold_claimed", {"ids": heads})
 
 
 def advance(tx: Tx, bot: BotName, lane: str, priority: str, *, due_ms: int = 0) -> None:
@@ -48,22 +48,46 @@ def advance(tx: Tx, bot: BotName, lane: str, priority: str, *, due_ms: int = 0) 
     The lane is not looked at before `due_ms`, nor before its head is due.
     """
     key = {"bot": bot, "lane": lane, "priority": priority}
-    head = tx.row("outbox.lane_head", key)
+    head = tx.row("lanes.head", key)
     if head is None:
-        tx.run("outbox.close_lane", key)
+        tx.run("lanes.close", key)
         return
     found = {"head_id": head["id"], "due_ms": max(head["due_ms"], due_ms)}
-    tx.run("outbox.set_head", key | found)
+    tx.run("lanes.set_head", key | found)
+
+
+def let_on(tx: Tx, bot: BotName, left: Iterable[tuple[str, str]]) -> None:
+    """Rows that waited have left these lanes, each a name and a priority: they go on, no sooner."""
+    for lane, priority in sorted(set(left)):
+        key = {"bot": bot, "lane": lane, "priority": priority}
+        found = tx.row("lanes.due", key)
+        advance(tx, bot, lane, priority, due_ms=0 if found is None else int(found["due_ms"]))
+
+
+def step_out(tx: Tx, bot: BotName, row: OutboxId, *, waits_for: OutboxId, reason: str) -> None:
+    """Take a queued row out of its lane until a person has decided about the row `waits_for`."""
+    params = {"id": row, "waits_for": waits_for, "reason": reason}
+    found = tx.row("lanes.step_out", params)
+    if found is not None:
+        let_on(tx, bot, [(found["lane"], found["priority"])])
+
+
+def step_in(tx: Tx, bot: BotName, waited_for: OutboxId) -> int:
+    """It is decided about `waited_for`: what waited for it joins its lane again; its number."""
+    rows = tx.rows("lanes.step_in", {"waits_for": waited_for})
+    for row in sorted(rows, key=lambda found: int(found["id"])):
+        join(tx, bot, row["lane"], row["priority"], row=row["id"], due_ms=tx.now_ms())
+    return len(rows)
 
 
 def reopen(tx: Tx, freed: Sequence[Freed]) -> None:
     """The claimed rows of these lanes have left the sender's hand: the next ones may go."""
     packed = {"lanes": json.dumps([(it.bot, it.lane, it.priority, it.due_ms) for it in freed])}
-    if tx.run("outbox.close_lanes", packed) < len(freed):
-        tx.run("outbox.reopen_lanes", packed)
+    if tx.run("lanes.close_all", packed) < len(freed):
+        tx.run("lanes.reopen", packed)
 
 
 def rebuild(tx: Tx, bot: BotName) -> None:
     """Make all lanes of a bot anew from its rows; done whenever a sender takes the bot over."""
-    tx.run("outbox.drop_lanes", {"bot": bot})
-    tx.run("outbox.rebuild_lanes", {"bot": bot})
+    tx.run("lanes.drop", {"bot": bot})
+    tx.run("lanes.rebuild", {"bot": bot})

@@ -5,7 +5,7 @@ one that only hangs keeps its lease until it runs out. A lease is no lock on Tel
 checked in each transaction, and a row is stamped in a transaction before it is called.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from storage.database import Tx
@@ -40,20 +40,30 @@ def current(tx: Tx, name: str) -> Owner | None:
     return Owner(row["owner"], int(row["epoch"]), int(row["lease_until_ms"]))
 
 
-def take(tx: Tx, name: str, owner: str, *, is_dead: Callable[[str], bool]) -> Lease | None:
-    """Take the lease if it is free, run out, or its owner is dead; None when someone holds it.
+def owners(tx: Tx, prefix: str) -> Mapping[str, str]:
+    """Who holds, or held when it fell silent, each lease whose name begins so."""
+    rows = tx.rows("leases.owners", {"from": prefix, "below": prefix + "\U0010ffff"})
+    return {row["name"]: row["owner"] for row in rows}
+
+
+def is_free(tx: Tx, name: str, owner: str, *, is_dead: Callable[[str], bool]) -> bool:
+    """Whether `owner` may take the lease: it is free, run out, or its owner is dead.
 
     `is_dead` tells of an owner's name whether its process has ended (storage.doorbell).
     """
     held = current(tx, name)
-    free = (
+    return (
         held is None
         or held.owner is None
         or held.owner == owner
         or held.lease_until_ms <= tx.now_ms()
         or is_dead(held.owner)
     )
-    if not free:
+
+
+def take(tx: Tx, name: str, owner: str, *, is_dead: Callable[[str], bool]) -> Lease | None:
+    """Take the lease if it `is_free` for `owner`, under the next epoch; None when it is held."""
+    if not is_free(tx, name, owner, is_dead=is_dead):
         return None
     row = tx.row(
         "leases.take", {"name": name, "owner": owner, "lease_until_ms": tx.now_ms() + LEASE_MS}

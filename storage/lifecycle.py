@@ -82,6 +82,21 @@ class OnUncertain(StrEnum):
     DROP = "drop"
 
 
+class Withdrawal(StrEnum):
+    """What has happened in a chat that takes the reason away from what waits there.
+
+    message_deleted     the message that is answered is gone
+    message_edited      it says something else now
+    person_answered     a person has answered himself, so the bot need not
+    generation_stopped  the user has stopped a draft while it grew
+    """
+
+    MESSAGE_DELETED = "message_deleted"
+    MESSAGE_EDITED = "message_edited"
+    PERSON_ANSWERED = "person_answered"
+    GENERATION_STOPPED = "generation_stopped"
+
+
 class AttemptStage(StrEnum):
     """How far one attempt got, as far as this side can know.
 

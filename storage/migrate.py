@@ -14,8 +14,10 @@ from storage.carriers import RawConnection
 from storage.clock import Clock
 from storage.database import Connector, connect, mapped_errors
 from storage.errors import NewerSchema, ReadOnly
+from storage.failpoint import UNARMED, Failpoints
 
 _BUSY_MS = 10_000
+_POINTS = ("storage.migrate",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +47,9 @@ def statements_of(sql: str) -> Sequence[str]:
     return [part.strip() for part in "\n".join(lines).split(";\n") if part.strip(" \n;")]
 
 
-def migrate(path: Path, clock: Clock, *, connector: Connector = connect) -> Sequence[Migration]:
+def migrate(
+    path: Path, clock: Clock, *, connector: Connector = connect, failpoints: Failpoints = UNARMED
+) -> Sequence[Migration]:
     """Apply what is missing and return it; the file and its directory are made when there are none.
 
     Raises NewerSchema when the file was made by a newer version, ReadOnly when it can't be written.
@@ -70,12 +74,16 @@ def migrate(path: Path, clock: Clock, *, connector: Connector = connect) -> Sequ
             raw.execute("pragma auto_vacuum = incremental", {})
             raw.execute("pragma journal_mode = wal", {}).fetchall()
             raw.execute("pragma synchronous = full", {})
-            return _apply_missing(raw, clock)
+            # A big change needs room to undo itself; no other directory has to be writable for it.
+            raw.execute("pragma temp_store = memory", {})
+            applied = _apply_missing(raw, clock, failpoints)
+            failpoints.committed(_POINTS if applied else ())
+            return applied
         finally:
             raw.close()
 
 
-def _apply_missing(raw: RawConnection, clock: Clock) -> Sequence[Migration]:
+def _apply_missing(raw: RawConnection, clock: Clock, failpoints: Failpoints) -> Sequence[Migration]:
     applied = []
     raw.execute("begin immediate", {})
     try:
@@ -95,6 +103,7 @@ def _apply_missing(raw: RawConnection, clock: Clock) -> Sequence[Migration]:
         for migration in known[last:]:
             _apply(raw, migration, clock.now_ms())
             applied.append(migration)
+            failpoints.committing(_POINTS)
         raw.execute("commit", {})
     except BaseException:
         if raw.in_transaction:

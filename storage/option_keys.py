@@ -27,7 +27,7 @@ Key = tuple[str, ...]
 def is_secret(key: Key) -> bool:
     """Tell whether a key holds a secret, and so may be given by the environment or a file only."""
     match key:
-        case ("bots", _, "token" | "secret") | ("web", "api_token"):
+        case ("bots", _, "token" | "secret") | ("channels", _, "token") | ("web", "api_token"):
             return True
         case _:
             return False

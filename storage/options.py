@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from storage.lifecycle import OnUncertain
+from storage.outgoing import TELEGRAM
 
 Network = IPv4Network | IPv6Network
 
@@ -66,6 +67,10 @@ def _matches(pattern: re.Pattern[str], expected: str) -> Callable[[str], str]:
     return check
 
 
+def _guard(text: str) -> str:
+    return text and _matches(_HANDLERS, 'expected "module:callable"')(text)
+
+
 def _is_loopback(host: str) -> bool:
     try:
         return ip_address(host).is_loopback
@@ -89,6 +94,14 @@ def _base_url(text: str) -> str:
     return text.rstrip("/")
 
 
+def _service_url(text: str) -> str:
+    """A token goes with every call, so it may go over TLS only, or stay on this machine."""
+    host = _host_of(text, 'expected an address such as "https://service.example.org/v1"')
+    if urlsplit(text).scheme == "http" and not _is_loopback(host):
+        raise ValueError("expected https: plain http is accepted for loopback hosts only")
+    return text.rstrip("/")
+
+
 def _host_of(url: str, expected: str) -> str:
     try:
         parts = urlsplit(url)
@@ -99,6 +112,12 @@ def _host_of(url: str, expected: str) -> str:
     if parts.scheme not in {"http", "https"} or not host or not is_plain:
         raise ValueError(expected)
     return host
+
+
+def _channel_name(name: str) -> str:
+    if name == TELEGRAM:
+        raise ValueError("expected another name: [telegram] is configured on its own")
+    return name
 
 
 def _to_tuple(value: object) -> object:
@@ -117,6 +136,9 @@ Name = Annotated[
         _matches(BOT_NAME, "expected a name of a-z, 0-9, _ and -, beginning with a letter")
     ),
 ]
+
+
+ChannelName = Annotated[Name, AfterValidator(_channel_name)]
 
 
 class Section(BaseModel):
@@ -155,14 +177,28 @@ class TelegramOptions(Section):
     base_url: Annotated[str, AfterValidator(_base_url)] = "https://api.telegram.org"
 
 
+# https://core.telegram.org/bots/faq: paid broadcasts reach up to 1000 messages a second.
+PAID_PER_SECOND_MAX = 1_000
+PaidRate = Annotated[int, Field(ge=0, le=PAID_PER_SECOND_MAX)]
+Stars = Annotated[int, Field(ge=0, le=1_000_000_000)]
+
+
 class Limits(Section):
-    """`[limits]`: what one bot may send. In any T seconds at most burst + rate x T."""
+    """`[limits]`: what one bot may send. In any T seconds at most burst + rate x T.
+
+    An album costs as many messages as it carries. SIGHUP has the sender read this table again.
+    """
 
     chat_per_second: Rate = 1.0
     chat_burst: Count = 1
     group_per_minute: Count = 20
     bot_per_second: Rate = 30.0
     bulk_per_second: Rate = 25.0
+    paid_per_second: PaidRate = 0
+    """Ceiling of calls with allow_paid_broadcast, which pass no other limit of the bot; 0 = off."""
+    stars_budget: Stars = 0
+    """Whole Stars that paid calls of this bot may cost in all; 0 = none, so that nothing paid goes.
+    Each message counts as a tenth; once it is spent, paid calls wait until it is raised."""
     flood_scope: Literal["adaptive", "bot", "chat"] = "adaptive"
     """How much of the bot a 429 stops, as Telegram does not say."""
 
@@ -175,6 +211,8 @@ class LimitsOverride(Section):
     group_per_minute: Count | None = None
     bot_per_second: Rate | None = None
     bulk_per_second: Rate | None = None
+    paid_per_second: PaidRate | None = None
+    stars_budget: Stars | None = None
     flood_scope: Literal["adaptive", "bot", "chat"] | None = None
 
 
@@ -193,6 +231,17 @@ class BotOptions(Section):
     )
     """An importable callable that takes the PTB Application."""
     limits: LimitsOverride = LimitsOverride()
+
+
+class ChannelOptions(Section):
+    """`[channels.NAME]`: a service beside Telegram that a bot's rows may be posted to."""
+
+    contract: Literal["coded"]
+    """How its answers are read: "coded" = errors with a code of their own and no wait."""
+    base_url: Annotated[str, AfterValidator(_service_url)]
+    """Calls are posted to <base_url>/<method>."""
+    token_file: str = ""
+    """Its bearer token."""
 
 
 class PoolOptions(Section):
@@ -222,6 +271,11 @@ class DeliveryOptions(Section):
     """What to do with a call that may already have been carried out."""
     on_bare_flood: Literal["review"] = "review"
     """What to do with a 429 that names no usable wait: hold it for a person."""
+    late_answers: Literal["drop", "message"] = "drop"
+    """What to do with the answer to a pressed button that comes too late: nothing, or, in a private
+    chat, to say its text as a message."""
+    guard: Annotated[str, AfterValidator(_guard)] = ""
+    """An importable callable that may object to a row before it is sent; empty = none."""
     attempts_max: Annotated[int, Field(ge=1, le=100)] = 5
     """Failed attempts after which a message is dead; waits and floods are not attempts."""
     read_timeout_s: Annotated[int, Field(ge=READ_TIMEOUT_S_MIN, le=600)] = READ_TIMEOUT_S_MIN
@@ -264,6 +318,7 @@ class Settings(Section):
     web: WebOptions = WebOptions()
     telegram: TelegramOptions = TelegramOptions()
     bots: dict[Name, BotOptions] = Field(default_factory=dict)
+    channels: dict[ChannelName, ChannelOptions] = Field(default_factory=dict)
     pools: dict[Name, PoolOptions] = Field(default_factory=dict)
     limits: Limits = Limits()
     delivery: DeliveryOptions = DeliveryOptions()

@@ -5,55 +5,27 @@ again, with the same parameters that python-telegram-bot would have sent.
 """
 
 import hashlib
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 from types import MappingProxyType
 
 from storage.lifecycle import OnUncertain, Priority
 
-
-class CallKind(StrEnum):
-    """What a call does to a chat: it decides its gates and what its flood holds back."""
-
-    SEND = "send"
-    EDIT = "edit"
-    DELETE = "delete"
-    ANSWER = "answer"
-    ACTION = "action"
-
-
-@dataclass(frozen=True, slots=True)
-class MethodFacts:
-    """What must be known of a Bot API method before it may be deferred.
-
-    `idempotent`: carrying it out twice changes nothing more, so that an uncertain outcome may go
-    again by itself. `returns_message`: the answer is a Message, so that the row carries a
-    placeholder for its id.
-    """
-
-    kind: CallKind
-    idempotent: bool
-    returns_message: bool
-
-
-METHODS: Mapping[str, MethodFacts] = MappingProxyType(
-    {
-        "sendMessage": MethodFacts(CallKind.SEND, idempotent=False, returns_message=True),
-        "editMessageText": MethodFacts(CallKind.EDIT, idempotent=True, returns_message=False),
-        "editMessageReplyMarkup": MethodFacts(
-            CallKind.EDIT, idempotent=True, returns_message=False
-        ),
-        "deleteMessage": MethodFacts(CallKind.DELETE, idempotent=True, returns_message=False),
-        "answerCallbackQuery": MethodFacts(CallKind.ANSWER, idempotent=True, returns_message=False),
-        "sendChatAction": MethodFacts(CallKind.ACTION, idempotent=True, returns_message=False),
-    }
-)
-"""The deferrable methods. What is not here is a read, or is refused with `UnsupportedCall`."""
-
-
 TELEGRAM = "telegram"
 """The channel of the Bot API; every other one is named in the configuration."""
+
+_OTHER_CHANNEL = "x:"
+
+_MARKUP = "markup"
+_EDITED_PARTS: Mapping[str, str] = MappingProxyType(
+    {
+        "editMessageText": "text",
+        "editMessageCaption": "caption",
+        "editMessageMedia": "media",
+        "editMessageReplyMarkup": _MARKUP,
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +51,8 @@ class Fallback:
 class Outgoing:
     """One call to make.
 
-    `params` are the form fields of the Bot API, in order: text as it is, everything else as JSON.
+    `params` are the form fields of the Bot API, in order: text as it is, everything else as JSON;
+    of another channel everything as JSON.
     `key` names the cause (`turn:812:0:1`), so that a second enqueue of the same cause is a no-op.
     `placeholder` is the negative message id that the handler was given for a message not sent yet.
     `attempts_max`: None for the configured number; 1 for what is worthless a moment later.
@@ -114,15 +87,24 @@ class Outgoing:
     fallback: Fallback | None = None
 
 
-def chat_lane(chat_id: int | str, business_connection_id: str | None = None) -> str:
+def chat_lane(
+    chat_id: int | str, business_connection_id: str | None = None, *, channel: str = TELEGRAM
+) -> str:
     """Name the lane of a chat.
 
     A chat of a business connection is another chat than the bot's own with the same number
-    (Bot API, Message.business_connection_id), and so another lane.
+    (Bot API, Message.business_connection_id), and so another lane. So is one of another channel.
     """
+    if channel != TELEGRAM:
+        return f"{_OTHER_CHANNEL}{channel}:{chat_id}"
     if business_connection_id:
         return f"b:{business_connection_id}:{chat_id}"
     return f"c:{chat_id}"
+
+
+def channel_of(lane: str) -> str:
+    """Name the channel that a lane belongs to."""
+    return lane.split(":", 2)[1] if lane.startswith(_OTHER_CHANNEL) else TELEGRAM
 
 
 def query_lane(query_id: str) -> str:
@@ -138,3 +120,57 @@ def digest(method: str, params: Mapping[str, str]) -> str:
         told.update(len(raw).to_bytes(4, "big"))
         told.update(raw)
     return told.hexdigest()
+
+
+def coalesce_key(method: str, params: Mapping[str, str], lane: str) -> str | None:
+    """Name what an edit changes: of such queued edits only the latest is made; None for no edit.
+
+    The message is named as the caller knows it, by its id, its placeholder or its inline id.
+    """
+    part = _EDITED_PARTS.get(method)
+    if part is None:
+        return None
+    if inline_id := params.get("inline_message_id"):
+        return f"{part}|i:{inline_id}"
+    message_id = params.get("message_id")
+    return f"{part}|{lane}:{message_id}" if message_id else None
+
+
+def coalesced_keys(key: str) -> tuple[str, ...]:
+    """The keys of the older edits that an edit with this key makes pointless.
+
+    Whatever an edit changes, it sets the inline keyboard too: without `reply_markup` there is none
+    after it (Bot API, editMessageText, editMessageCaption, editMessageMedia).
+    """
+    part, bar, target = key.partition("|")
+    is_whole = bar and part in _EDITED_PARTS.values() and part != _MARKUP
+    return (key, f"{_MARKUP}|{target}") if is_whole else (key,)
+
+
+def packed_fallback(fallback: Fallback | None) -> str | None:
+    """A fallback as it is stored."""
+    if fallback is None:
+        return None
+    told = {
+        "method": fallback.method,
+        "params": dict(fallback.params),
+        "lane": fallback.lane,
+        "chat_id": fallback.chat_id,
+        "ttl_ms": fallback.ttl_ms,
+    }
+    return json.dumps(told, separators=(",", ":"))
+
+
+def unpacked_fallback(packed: str | None) -> Fallback | None:
+    """A stored fallback."""
+    return None if packed is None else Fallback(**json.loads(packed))
+
+
+def priority_for(params: Mapping[str, str], asked: Priority) -> Priority:
+    """The priority of a call: what pays is paid, whatever was asked, and nothing else is.
+
+    Telegram's server reads a yes in these three ways, in any case (telegram-bot-api, `to_bool`).
+    """
+    if params.get("allow_paid_broadcast", "").strip().lower() in {"true", "yes", "1"}:
+        return Priority.PAID
+    return Priority.BULK if asked is Priority.PAID else asked

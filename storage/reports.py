@@ -6,13 +6,14 @@ what waits; nothing here reads history beyond the period asked for.
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from storage import cooldowns, heartbeats
+from storage import cooldowns, heartbeats, pauses, rates, spending
 from storage.carriers import Row, columns
 from storage.clock import Clock, remaining_ms
 from storage.database import Tx
-from storage.lifecycle import BotName, InboxId, InboxState, OutboxId, OutboxState
+from storage.lifecycle import BotName, InboxId, InboxState, OutboxId, OutboxState, Priority
+from storage.pauses import Pause
 
 HOUR_MS = 3_600_000
 
@@ -57,7 +58,11 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class BotReport:
-    """One bot as it stands."""
+    """One bot as it stands.
+
+    `bulk_learned` is the bulk rate that floods have taught, `limits_changed` the latest change of
+    limits while it ran, `paid_tenths` what paid broadcasts have cost, in tenths of a Star.
+    """
 
     name: BotName
     updates_waiting: int
@@ -72,7 +77,11 @@ class BotReport:
     review: int
     ended_last_hour: Mapping[str, int]
     cooldowns: Sequence[CooldownReport]
+    pauses: Sequence[Pause]
     refusals: Sequence[Refusal]
+    bulk_learned: rates.LearnedRate | None
+    limits_changed: rates.LimitChange | None
+    paid_tenths: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +134,17 @@ class RowEnd:
 
 
 @dataclass(frozen=True, slots=True)
+class ItemTold:
+    """What is known of one item of a call: failed with its reason, or unknown."""
+
+    number: int
+    state: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class AttemptReport:
-    """One attempt with its evidence."""
+    """One attempt with its evidence. `items_told`: of each item of a call that failed in part."""
 
     id: int
     stage: str
@@ -140,6 +158,8 @@ class AttemptReport:
     description: str | None
     wait_ms: int | None
     verdict: str | None
+    items_told: Sequence[ItemTold] = ()
+    request_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +207,15 @@ def house(tx: Tx, bots: Sequence[BotName], clock: Clock, *, refusals_max: int = 
 def queue(tx: Tx, bot: BotName, *, limit: int) -> Sequence[QueuedRow]:
     """What waits or is in hand, lane by lane."""
     found = tx.rows("outbox.queue", {"bot": bot, "limit": limit})
-    return [QueuedRow(**columns(row, state=OutboxState)) for row in found]
+    paused = {pause.scope: pause for pause in pauses.of_bot(tx, bot)}
+    rows = [QueuedRow(**columns(row, state=OutboxState)) for row in found]
+    return [_with_pause(row, paused) for row in rows]
+
+
+def _with_pause(row: QueuedRow, paused: Mapping[str, Pause]) -> QueuedRow:
+    """The row with the pause that holds it back as the reason for its waiting."""
+    held = pauses.holding(paused, row.lane, Priority(row.priority))
+    return row if held is None else replace(row, reason=f"paused: {held.reason}")
 
 
 def updates(tx: Tx, bot: BotName) -> Sequence[UpdateEnd]:
@@ -209,7 +237,8 @@ def show(tx: Tx, row_id: OutboxId) -> RowReport | None:
         return None
     found = columns(row, state=OutboxState, params=json.loads, joined=bool)
     history = [
-        AttemptReport(**columns(each)) for each in tx.rows("outbox.attempts", {"id": row_id})
+        AttemptReport(**columns(each, items_told=_items_told))
+        for each in tx.rows("outbox.attempts", {"id": row_id})
     ]
     return RowReport(**found, history=history)
 
@@ -236,7 +265,11 @@ def _bot(tx: Tx, name: BotName, clock: Clock, refusals_max: int) -> BotReport:
         review=held["review"],
         ended_last_hour={row["state"]: row["ended"] for row in ended},
         cooldowns=_cooling(tx, name, clock),
+        pauses=pauses.of_bot(tx, name),
         refusals=[Refusal(**columns(row)) for row in refusals],
+        bulk_learned=rates.learned(tx, name),
+        limits_changed=rates.last_change(tx, name),
+        paid_tenths=spending.spent(tx, name),
     )
 
 
@@ -259,7 +292,7 @@ def _cooling(tx: Tx, name: BotName, clock: Clock) -> Sequence[CooldownReport]:
         left_ms = remaining_ms(cooldown.deadline, clock)
         if left_ms > 0:
             found.append(
-                CooldownReport(cooldown.scope, left_ms, cooldown.deadline.wall_ms, cooldown.reason)
+                CooldownReport(cooldown.scope, left_ms, cooldown.deadline.wall_ms, cooldown.reason),
             )
     return sorted(found, key=lambda report: report.scope)
 
@@ -268,3 +301,7 @@ def _one(tx: Tx, name: str, bot: BotName) -> Row:
     row = tx.row(name, {"bot": bot})
     assert row is not None, "an aggregate always gives a row"
     return row
+
+
+def _items_told(packed: str | None) -> Sequence[ItemTold]:
+    return () if packed is None else [ItemTold(**item) for item in json.loads(packed)]

@@ -5,7 +5,7 @@ Dead updates, quarantined bytes and held rows are not touched: they wait for a p
 
 from dataclasses import dataclass
 
-from storage import cooldowns, inbox, outbox
+from storage import cooldowns, floods, inbox, outbox, pauses, withdrawals
 from storage.database import Tx
 
 BATCH_ROWS_MAX = 500
@@ -39,4 +39,11 @@ def prune(tx: Tx, kept: Kept) -> Pruned:
     updates = inbox.prune(tx, before_ms=now_ms - kept.inbox_days * _DAY_MS, limit=BATCH_ROWS_MAX)
     calls = outbox.prune(tx, before_ms=now_ms - kept.outbox_days * _DAY_MS, limit=BATCH_ROWS_MAX)
     cooldowns.prune(tx, before_ms=now_ms - _DAY_MS)
+    pauses.prune(tx, before_ms=now_ms - _DAY_MS)
+    withdrawals.prune(
+        tx,
+        before_ms=now_ms - kept.outbox_days * _DAY_MS,
+        limit=BATCH_ROWS_MAX,
+    )
+    floods.prune(tx, before_ms=now_ms - kept.outbox_days * _DAY_MS, limit=BATCH_ROWS_MAX)
     return Pruned(updates, calls)

@@ -61,41 +61,60 @@ class DeadCall:
     finished_at_ms: int
 
 
-def held(tx: Tx, *, limit: int) -> Sequence[Held]:
-    """Rows that wait for a person, oldest first."""
-    return [
-        Held(**columns(row, state=OutboxState)) for row in tx.rows("outbox.held", {"limit": limit})
-    ]
+def held(tx: Tx, *, limit: int, row: OutboxId | None = None) -> Sequence[Held]:
+    """Rows that wait for a person, oldest first; of these only `row`, where it is given."""
+    found = tx.rows("review.held", {"limit": limit, "id": row})
+    return [Held(**columns(each, state=OutboxState)) for each in found]
 
 
 def mark_seen(tx: Tx, rows: Sequence[OutboxId]) -> None:
     """A person has seen these rows; retention never takes what nobody has seen."""
     now_ms = tx.now_ms()
-    tx.many("outbox.mark_seen", [{"id": row, "now_ms": now_ms} for row in rows])
+    tx.many("review.mark_seen", [{"id": row, "now_ms": now_ms} for row in rows])
 
 
-def resolve(tx: Tx, row: OutboxId, decision: Decision, *, by: str) -> bool:
-    """Carry out a person's decision about a held row; False when the row is not held."""
+def resolve(
+    tx: Tx, row: OutboxId, decision: Decision, *, by: str, message_id: int | None = None
+) -> bool:
+    """Carry out a person's decision about a held row; False when the row is not held.
+
+    What refers to its message, and had stepped out with it, joins its lane again: it goes once the
+    message has an id (`message_id`, where the person has found it in the chat), or is cancelled.
+    """
     reason = f"{by} decided: {decision}"
     if decision is Decision.RESEND:
         params = {"id": row, "reason": reason, "expires_at_ms": None, "now_ms": tx.now_ms()}
-        return _rejoin(tx, row, tx.row("outbox.resend_held", params))
+        revived = tx.row("review.resend", params)
+        return _rejoin(tx, row, revived) and _let_children_in(tx, revived, row)
     state = OutboxState.SENT if decision is Decision.SENT else OutboxState.DEAD
-    params = {"id": row, "state": state, "reason": reason, "now_ms": tx.now_ms()}
-    return tx.run("outbox.settle_held", params) == 1
+    params = {
+        "id": row,
+        "state": state,
+        "reason": reason,
+        "message_id": message_id,
+        "now_ms": tx.now_ms(),
+    }
+    return _let_children_in(tx, tx.row("review.settle", params), row)
 
 
 def dead_list(tx: Tx, *, limit: int) -> Sequence[DeadCall]:
     """Outgoing calls that were given up, newest first."""
     return [
         DeadCall(**columns(row, state=OutboxState))
-        for row in tx.rows("outbox.dead_list", {"limit": limit})
+        for row in tx.rows("review.dead_list", {"limit": limit})
     ]
 
 
 def requeue(tx: Tx, row: OutboxId) -> bool:
     """Let a dead row go again, without an expiry; False when it is not dead."""
-    return _rejoin(tx, row, tx.row("outbox.revive", {"id": row, "expires_at_ms": None}))
+    return _rejoin(tx, row, tx.row("review.revive", {"id": row, "expires_at_ms": None}))
+
+
+def _let_children_in(tx: Tx, decided: Row | None, row: OutboxId) -> bool:
+    if decided is None:
+        return False
+    lanes.step_in(tx, BotName(decided["bot"]), row)
+    return True
 
 
 def _rejoin(tx: Tx, row: OutboxId, revived: Row | None) -> bool:

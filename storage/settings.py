@@ -53,6 +53,7 @@ SECRET_FILE_BYTES_MAX: Final = 64 << 10
 WEBHOOK_SECRETS_MAX: Final = 2
 _TOKEN = re.compile(r"(\d+):[\w-]{30,}", re.ASCII)
 _WEBHOOK_SECRET = re.compile(r"[A-Za-z0-9_-]{1,256}")
+_BEARER_TOKEN = re.compile(r"[A-Za-z0-9._~+/=-]{8,}")
 _API_TOKEN = re.compile(r"[A-Za-z0-9._~+/=-]{16,}")
 
 
@@ -123,7 +124,7 @@ class Reading:
         """Each bot's token; two bots may not share one."""
         tokens: dict[BotName, Token] = {}
         owners: dict[int, str] = {}
-        for name in self._bot_names():
+        for name in self._names("bots"):
             key = ("bots", name, "token")
             text = self._secret(key, is_required=True)
             if text is None:
@@ -141,7 +142,7 @@ class Reading:
     def webhook_secrets(self) -> dict[BotName, tuple[Secret, ...]]:
         """Each bot's webhook secrets, the newest first: two while they are being changed."""
         secrets: dict[BotName, tuple[Secret, ...]] = {}
-        for name in self._bot_names():
+        for name in self._names("bots"):
             key = ("bots", name, "secret")
             text = self._secret(key, is_required=True)
             if text is None:
@@ -152,6 +153,20 @@ class Reading:
                 continue
             secrets[BotName(name)] = tuple(Secret(line) for line in lines)
         return secrets
+
+    def channel_tokens(self) -> dict[str, Secret]:
+        """Each channel's bearer token."""
+        tokens: dict[str, Secret] = {}
+        for name in self._names("channels"):
+            key = ("channels", name, "token")
+            text = self._secret(key, is_required=True)
+            if text is None:
+                continue
+            if not _BEARER_TOKEN.fullmatch(text):
+                self._fault(key, "expected 8 or more characters of A-Z, a-z, 0-9 and ._~+/=-")
+                continue
+            tokens[name] = Secret(text)
+        return tokens
 
     def api_token(self) -> Secret | None:
         """The HTTP API's bearer token; None turns the API off."""
@@ -238,7 +253,7 @@ class Reading:
         """BOTS__MAIN_BOT__TOKEN is bots.main-bot.token if there is such a bot: no shell has '-'."""
         parts = variable.removeprefix(PREFIX).lower().split("__")
         table = self._values.get(parts[0])
-        if len(parts) > 1 and parts[0] in {"bots", "pools"} and isinstance(table, dict):
+        if len(parts) > 1 and parts[0] in {"bots", "channels", "pools"} and isinstance(table, dict):
             names = {name.replace("-", "_"): name for name in table}
             parts[1] = names.get(parts[1], parts[1])
         return tuple(parts)
@@ -266,16 +281,23 @@ class Reading:
             for bot in pool.bots:
                 if bot not in settings.bots:
                     self._fault(("pools", name, "bots"), "expected names of bots in [bots]")
+        for name in settings.bots:
+            limits = settings.limits_for(name)
+            if limits.paid_per_second and not limits.stars_budget:
+                self._fault(
+                    ("bots", name, "limits", "stars_budget"),
+                    "expected a number of Stars, here or in [limits], where paid_per_second is one",
+                )
         try:
             failpoint.parse(settings.testing.failpoint)
         except ValueError as error:
             self._fault(("testing", "failpoint"), str(error))
 
-    def _bot_names(self) -> list[str]:
-        bots = self._values.get("bots")
-        if not isinstance(bots, dict):
+    def _names(self, section: str) -> list[str]:
+        tables = self._values.get(section)
+        if not isinstance(tables, dict):
             return []
-        return [name for name, bot in bots.items() if isinstance(bot, dict)]
+        return [name for name, table in tables.items() if isinstance(table, dict)]
 
     def _secret(self, key: Key, *, is_required: bool) -> str | None:
         """The text of a secret: the environment's, else that of its file."""

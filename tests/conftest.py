@@ -68,3 +68,10 @@ def pytest_make_collect_report(
         report.outcome = "failed"
         report.longrepr = f"{collector.nodeid} was skipped under CI: {report.longrepr}"
     return report
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Show the figures of the long proofs: what was proven is told, also when all is well."""
+    for report in terminalreporter.stats.get("passed", []):
+        if report.when == "call" and "prove" in report.keywords and report.capstdout:
+            terminalreporter.write(report.capstdout)

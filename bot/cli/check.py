@@ -88,10 +88,14 @@ def examine(config: Path | None, roles: Sequence[str], *, polling: bool) -> Setu
             reading.webhook_secrets()
         reading.api_token()
     tokens = reading.tokens() if {"worker", "sender"} & set(roles) else {}
+    if "sender" in roles:
+        reading.channel_tokens()
     settings = reading.finish()
     faults = [*_sqlite_faults(settings), *_state_faults(settings)]
     if "worker" in roles:
         faults += _handlers_faults(settings)
+    if "sender" in roles:
+        faults += _guard_faults(settings)
     schema = None
     if not faults:
         try:
@@ -141,12 +145,25 @@ def _handlers_faults(settings: Settings) -> Iterator[Fault]:
         except ConfigurationError as error:
             yield from error.faults
         except (Exception, SystemExit) as error:  # noqa: BLE001 - somebody else's module
-            told = f": {error}" if isinstance(error, ImportError | SyntaxError) else ""
-            yield Fault(
-                f"bots.{name}.handlers",
-                bot.handlers,
-                f"expected a module that can be imported, found {describe(error)}{told}",
-            )
+            yield Fault(f"bots.{name}.handlers", bot.handlers, _unimportable(error))
+
+
+def _guard_faults(settings: Settings) -> Iterator[Fault]:
+    """Import the guard as the sender does; its module may raise anything."""
+    from sender.guards import KEY, load_guard
+
+    named = settings.delivery.guard
+    try:
+        load_guard(named)
+    except ConfigurationError as error:
+        yield from error.faults
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - somebody else's module
+        yield Fault(KEY, named, _unimportable(error))
+
+
+def _unimportable(error: BaseException) -> str:
+    told = f": {error}" if isinstance(error, ImportError | SyntaxError) else ""
+    return f"expected a module that can be imported, found {describe(error)}{told}"
 
 
 def as_document(setup: Setup) -> dict[str, Any]:
@@ -160,6 +177,10 @@ def as_document(setup: Setup) -> dict[str, Any]:
         "listens": _listens(settings),
         "public_url": settings.web.public_url,
         "telegram": settings.telegram.base_url,
+        "channels": {
+            name: {"contract": channel.contract, "base_url": channel.base_url}
+            for name, channel in settings.channels.items()
+        },
         "bots": [
             {
                 "name": name,
@@ -184,6 +205,10 @@ def as_lines(setup: Setup) -> Iterator[str]:
             ("webhook", _webhook(settings)),
             ("telegram", settings.telegram.base_url),
             ("delivery", _delivery(settings)),
+            *(
+                (f"channel {name}", f"{channel.base_url}, contract {channel.contract}")
+                for name, channel in settings.channels.items()
+            ),
         ]
     )
     yield ""

@@ -61,6 +61,19 @@ def bots_of(settings: Settings, wanted: Sequence[str]) -> Sequence[BotName]:
     return [BotName(name) for name in settings.bots if not wanted or name in wanted]
 
 
+def one_bot(settings: Settings, wanted: str | None) -> BotName:
+    """The bot that is meant; it need not be named where there is only one.
+
+    Raises Usage where it is unknown, or has to be named.
+    """
+    names = bots_of(settings, [wanted] if wanted else [])
+    if len(names) == 1:
+        return names[0]
+    raise Usage(
+        f"expected --bot NAME, one of: {', '.join(names)}" if names else "no bot is configured"
+    )
+
+
 @contextlib.contextmanager
 def told_plainly(settings: Settings) -> Iterator[None]:
     """Give a fault of the database its key, its place and what to do about it."""
@@ -90,13 +103,13 @@ async def visit(settings: Settings) -> AsyncIterator[Database]:
     if found is None:
         raise StorageError(
             f"there is no database yet in state_dir = {settings.state_dir}: "
-            "`ferryman run` makes one, and so does `ferryman migrate`"
+            "`ferryman run` makes one, and so does `ferryman migrate`",
         )
     if found < len(migrations()):
         raise StorageError(
             f"the database in state_dir = {settings.state_dir} has schema {found}, this version "
             f"of Ferryman needs {len(migrations())}: `ferryman migrate` brings it forward, as each "
-            "role does at its start"
+            "role does at its start",
         )
     with told_plainly(settings):
         async with opened(settings.database_path, SystemClock()) as database:
@@ -118,7 +131,7 @@ async def schema_of(settings: Settings) -> int | None:
         raise NewerSchema(
             f"state_dir = {settings.state_dir}: the database has schema {found}, this version of "
             f"Ferryman knows {known}: use the version that made it, or restore a backup made "
-            "before the upgrade"
+            "before the upgrade",
         )
     return found
 

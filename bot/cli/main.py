@@ -12,7 +12,22 @@ import sys
 from collections.abc import Sequence
 from typing import Final
 
-from bot.cli import check, dead, migrate, queue, review, roles, show, status, webhook
+from bot.cli import (
+    answered,
+    cancel,
+    check,
+    dead,
+    floods,
+    migrate,
+    pause,
+    queue,
+    review,
+    roles,
+    send,
+    show,
+    status,
+    webhook,
+)
 from bot.cli.output import say_failure, version
 from bot.cli.parser import EXIT_FAILED, Commands, Parser, add_config, parse
 from storage import telemetry
@@ -30,6 +45,9 @@ examples:
   ferryman run --polling                   the same where Telegram can't reach this machine
   ferryman webhook set                     tell Telegram where to post updates
   ferryman status                          what waits, what cools, what needs a person
+  ferryman send --bot main --chat 5 --text "Backup done" --key backup-2026-08-24
+  ferryman cancel --chat 5 --dry-run       how much of what waits would be cancelled
+  ferryman pause --bulk --for 2h --reason "too loud"
   ferryman review resolve c34 resend       decide about a call that may have been sent
   ferryman dead requeue u12                handle an update once more
 
@@ -76,7 +94,9 @@ def parser() -> Parser:
     root.add_argument("--version", action="version", version=f"ferryman {version()}")
     add_config(root, default=None)
     commands = Commands(root)
-    for group in (roles, check, migrate, webhook, status, queue, show, review, dead):
+    looking = (status, queue, floods, show)
+    acting = (send, cancel, answered, pause, review, dead)
+    for group in (roles, check, migrate, webhook, *looking, *acting):
         group.add(commands)
     return root
 

@@ -20,6 +20,8 @@ EXIT_FAILED: Final = 1
 
 # SQLite's integers have 63 bits.
 _ID_DIGITS_MAX: Final = 18
+_SPANS_MS: Final = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+_DIGITS: Final = 6
 
 
 class Parser(argparse.ArgumentParser):
@@ -40,7 +42,10 @@ class Commands:
 
     def __init__(self, parser: Parser, metavar: str = "COMMAND") -> None:
         self._added = parser.add_subparsers(
-            metavar=metavar, title=f"{metavar.lower()}s", required=True, parser_class=Parser
+            metavar=metavar,
+            title=f"{metavar.lower()}s",
+            required=True,
+            parser_class=Parser,
         )
 
     def add(self, name: str, run: Run, *, purpose: str, notes: str = "") -> Parser:
@@ -80,7 +85,9 @@ def add_config(parser: Parser, *, default: str | None) -> None:
 def add_json(parser: Parser) -> None:
     """Accept `--json`."""
     parser.add_argument(
-        "--json", action="store_true", help="print one JSON document, for programs to read"
+        "--json",
+        action="store_true",
+        help="print one JSON document, for programs to read",
     )
 
 
@@ -133,6 +140,19 @@ def _count(text: str) -> int:
     if number < 1:
         raise argparse.ArgumentTypeError("expected a number from 1 up")
     return number
+
+
+def span_ms(text: str) -> int:
+    """A length of time, such as 90s, 15m, 2h or 3d, in milliseconds."""
+    count, unit = text[:-1], text[-1:]
+    if unit not in _SPANS_MS or not (count.isascii() and count.isdecimal()) or len(count) > _DIGITS:
+        raise argparse.ArgumentTypeError("expected a length of time, such as 90s, 15m, 2h or 3d")
+    return int(count) * _SPANS_MS[unit]
+
+
+def message_id(text: str) -> int:
+    """The number of a message in its chat."""
+    return _numbered(text, "expected the number of a message, as Telegram counts them")
 
 
 def call_id(text: str) -> int:

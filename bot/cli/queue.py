@@ -77,7 +77,7 @@ def _cells(row: QueuedRow, now_ms: int) -> Sequence[str]:
         row.bot,
         or_dash(row.chat_id),
         printable(row.method),
-        f"{row.state} bulk" if row.priority == Priority.BULK else str(row.state),
+        str(row.state) if row.priority == Priority.INTERACTIVE else f"{row.state} {row.priority}",
         str(row.attempts),
         since(row.created_at_ms, now_ms),
         until(max(row.due_ms, row.not_before_ms), now_ms),

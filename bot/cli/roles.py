@@ -4,10 +4,12 @@ Each command imports only the role it runs: a web process that has loaded python
 transport would be larger, slower to start, and nearer to a token than the internet's door may be.
 """
 
+import asyncio
 import os
 from argparse import Namespace
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from bot.cli.ground import config_of, put_plainly
@@ -59,7 +61,9 @@ def _sender(given: Namespace) -> int:
 
     settings = load_sender(config_of(given))
     _begin("sender", settings.settings, settings.service, settings.secret_values())
-    return _serve(settings.settings, {"sender": _sender_role(settings)})
+    asked = asyncio.Event()
+    role = _sender_role(settings, config_of(given), asked)
+    return _serve(settings.settings, {"sender": role}, on_hangup=asked.set)
 
 
 def _run(given: Namespace) -> int:
@@ -77,14 +81,15 @@ def _run(given: Namespace) -> int:
     worker, sender = replace(worker, service=unheard), replace(sender, service=unheard)
     secrets = [*web.secret_values(), *worker.secret_values(), *sender.secret_values()]
     _begin("run", web.settings, web.service, secrets)
+    asked = asyncio.Event()
     roles = {
         "web": _web_role(web),
         "worker": _worker_role(worker),
-        "sender": _sender_role(sender),
+        "sender": _sender_role(sender, config, asked),
     }
     if given.polling:
         roles["poller"] = _poller_role(worker)
-    return _serve(web.settings, roles)
+    return _serve(web.settings, roles, on_hangup=asked.set)
 
 
 def _loaded(faults: dict[Fault, None], load: Callable[[], T]) -> T | None:
@@ -110,8 +115,10 @@ def _begin(role: str, settings: Settings, service: ServiceEnvironment, secrets: 
         event("storage.migrated", version=step.number, name=step.name, duration_ms=took_ms)
 
 
-def _serve(settings: Settings, roles: Mapping[str, Role]) -> int:
-    failures = run_until_signal(roles, SystemClock())
+def _serve(
+    settings: Settings, roles: Mapping[str, Role], on_hangup: Callable[[], None] | None = None
+) -> int:
+    failures = run_until_signal(roles, SystemClock(), on_hangup)
     for failure in failures:
         _tell(settings, failure)
     return EXIT_FAILED if failures else 0
@@ -146,7 +153,11 @@ def _poller_role(settings: WorkerSettings) -> Role:
     return lambda stop: run_polling(settings, clock=SystemClock(), stop=stop)
 
 
-def _sender_role(settings: "SenderSettings") -> Role:
+def _sender_role(settings: "SenderSettings", config: Path | None, asked: asyncio.Event) -> Role:
+    """The sender; it reads the configuration again when `asked` is set, for the limits in it."""
     from sender.app import run_sender
+    from sender.rereading import Rereading
+    from sender.settings import load_sender
 
-    return lambda stop: run_sender(settings, clock=SystemClock(), stop=stop)
+    rereading = Rereading(asked, lambda: load_sender(config), say_failure)
+    return lambda stop: run_sender(settings, clock=SystemClock(), stop=stop, rereading=rereading)

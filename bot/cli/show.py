@@ -175,7 +175,7 @@ def call_lines(call: RowReport, *, now_ms: int, texts: bool) -> Iterator[str]:
     yield ""
     yield from facts(_parameters(call, texts=texts))
     yield ""
-    yield from _history(call.history)
+    yield from history_lines(call.history)
 
 
 def _of(call: RowReport) -> str:
@@ -187,7 +187,8 @@ def _parameters(call: RowReport, *, texts: bool) -> Iterator[tuple[str, str]]:
         yield printable(name), printable(value) if texts else _HIDDEN
 
 
-def _history(history: Sequence[AttemptReport]) -> Iterator[str]:
+def history_lines(history: Sequence[AttemptReport]) -> Iterator[str]:
+    """Every attempt of a call as a table, and below it what was answered."""
     if not history:
         yield "No attempt was made yet."
         return
@@ -196,6 +197,11 @@ def _history(history: Sequence[AttemptReport]) -> Iterator[str]:
     for attempt in history:
         if attempt.description:
             yield f"attempt {attempt.id} was answered: {printable(attempt.description)}"
+        if attempt.request_id:
+            yield f"attempt {attempt.id} is known there as {printable(attempt.request_id)}"
+        for item in attempt.items_told:
+            why = f", {printable(item.reason)}" if item.reason else ""
+            yield f"attempt {attempt.id}, item {item.number}: {item.state}{why}"
 
 
 def _attempt_cells(attempt: AttemptReport) -> Sequence[str]:

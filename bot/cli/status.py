@@ -13,6 +13,7 @@ from typing import Any
 from bot.cli.ground import settings_of, visit
 from bot.cli.output import fields_of, say, say_json
 from bot.cli.parser import Commands, add_json
+from bot.cli.pause import told_scope
 from bot.cli.text import (
     call_ref,
     counted,
@@ -23,6 +24,7 @@ from bot.cli.text import (
     span,
     table,
     unquoted,
+    until,
 )
 from storage import reports
 from storage.clock import SystemClock
@@ -46,7 +48,9 @@ class Glance:
 def add(commands: Commands) -> None:
     """Add the command."""
     parser = commands.add(
-        "status", _status, purpose="Show what runs, what waits, what cools and what needs a person."
+        "status",
+        _status,
+        purpose="Show what runs, what waits, what cools and what needs a person.",
     )
     add_json(parser)
 
@@ -65,7 +69,7 @@ async def _look(settings: Settings) -> Glance:
     names = [BotName(name) for name in settings.bots]
     async with visit(settings) as database:
         house = await database.read(
-            lambda tx: reports.house(tx, names, clock, refusals_max=_REFUSALS_SHOWN_MAX)
+            lambda tx: reports.house(tx, names, clock, refusals_max=_REFUSALS_SHOWN_MAX),
         )
         known = [str(row["name"]) for row in await database.fetch("reports.bots")]
     return Glance(_without_quotes(house), [name for name in known if name not in settings.bots])
@@ -105,6 +109,8 @@ def as_lines(glance: Glance) -> Iterator[str]:
     yield ""
     yield from _bots(house)
     yield from _cooling(house)
+    yield from _paused(house)
+    yield from _limits(house)
     yield from _refusals(house)
     yield from _needs(house)
     if glance.strangers:
@@ -130,7 +136,7 @@ def _roles(house: HouseReport) -> Iterator[str]:
                 since(role.started_at_ms, house.at_ms),
                 f"{since(role.beat_at_ms, house.at_ms)} ago",
                 role.owner,
-            )
+            ),
         )
     yield from table(("ROLE", "STATE", "UP", "HEARD", "PROCESS"), rows)
     missing = {"web", "worker", "sender"} - {role.role for role in house.roles}
@@ -155,7 +161,7 @@ def _bots(house: HouseReport) -> Iterator[str]:
                 str(sum(each.claimed for each in waiting)),
                 str(bot.scheduled),
                 str(bot.ended_last_hour.get(OutboxState.SENT, 0)),
-            )
+            ),
         )
     yield from table(titles, rows)
 
@@ -172,6 +178,46 @@ def _cooling(house: HouseReport) -> Iterator[str]:
     yield from table(("BOT", "COOLING", "STILL", "WHY"), rows[:_COOLDOWNS_SHOWN_MAX])
     if len(rows) > _COOLDOWNS_SHOWN_MAX:
         yield f"and {len(rows) - _COOLDOWNS_SHOWN_MAX} more (--json has them all)"
+
+
+def _paused(house: HouseReport) -> Iterator[str]:
+    rows = [
+        (
+            bot.name,
+            told_scope(pause.scope),
+            "until resumed" if pause.until_ms is None else until(pause.until_ms, house.at_ms),
+            since(pause.at_ms, house.at_ms),
+            pause.by_whom,
+            printable(pause.reason),
+        )
+        for bot in house.bots
+        for pause in bot.pauses
+    ]
+    if rows:
+        yield ""
+        yield from table(("BOT", "PAUSED", "ENDS", "SINCE", "BY", "WHY"), rows)
+
+
+def _limits(house: HouseReport) -> Iterator[str]:
+    told = [line for bot in house.bots for line in _limits_of(bot, house.at_ms)]
+    if told:
+        yield ""
+        yield from told
+
+
+def _limits_of(bot: BotReport, now_ms: int) -> Iterator[str]:
+    learned, change = bot.bulk_learned, bot.limits_changed
+    if learned is not None:
+        ago = since(learned.changed_at_ms, now_ms)
+        rate = f"{learned.bulk_per_second:g} bulk messages a second"
+        yield f"{bot.name}: floods have taught {rate} ({printable(learned.reason)}, {ago} ago)"
+    if change is not None:
+        ago = since(change.at_ms, now_ms)
+        names = [name for name, now in change.after.items() if change.before.get(name) != now]
+        told = ", ".join(f"{n} {change.before.get(n, '-')} → {change.after[n]}" for n in names)
+        yield f"{bot.name}: limits changed by {change.source} {ago} ago: {printable(told)}"
+    if bot.paid_tenths:
+        yield f"{bot.name}: paid broadcasts have cost {bot.paid_tenths / 10:g} Stars, or less"
 
 
 def _refusals(house: HouseReport) -> Iterator[str]:

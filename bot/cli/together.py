@@ -9,13 +9,14 @@ import asyncio
 import signal
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
 
 from storage.clock import Clock
 from storage.errors import FerrymanError
 from storage.telemetry import event
 
 Role = Callable[[asyncio.Event], Awaitable[None]]
+T = TypeVar("T")
 
 SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 # Each role bounds its draining below 20 s; one that does not must not hold the process for ever.
@@ -30,14 +31,26 @@ class Failure:
     error: BaseException
 
 
-def run_until_signal(roles: Mapping[str, Role], clock: Clock) -> Sequence[Failure]:
-    """Run the roles to their end; what went wrong, nothing when all ended in order."""
+def run_until_signal(
+    roles: Mapping[str, Role], clock: Clock, on_hangup: Callable[[], None] | None = None
+) -> Sequence[Failure]:
+    """Run the roles to their end; what went wrong, nothing when all ended in order.
+
+    `on_hangup` is called at each SIGHUP; without it that signal ends the process, as it does any.
+    """
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        failures = runner.run(together(roles, clock))
+        failures = runner.run(_heeding(on_hangup, together(roles, clock)))
     # The loop has given the signals back; one more must not turn an end in order into a kill.
-    for number in SIGNALS:
+    for number in SIGNALS if on_hangup is None else (*SIGNALS, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     return failures
+
+
+async def _heeding(on_hangup: Callable[[], None] | None, work: Awaitable[T]) -> T:
+    """Do the work; every SIGHUP meanwhile is somebody's wish, and no end."""
+    if on_hangup is not None:
+        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, on_hangup)
+    return await work
 
 
 async def together(

@@ -5,46 +5,72 @@ to be asked of Telegram is asked until it answers.
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
+from telegram.request import BaseRequest
+
 from bot.settings import WorkerSettings
+from bot.turns.alias import reading_request
 from bot.turns.loading import load_handlers
 from bot.turns.serving import BotTurns, Ground
 from bot.turns.worker import Signals
 from storage import heartbeats
+from storage.carriers import CarrierFactory, ThreadCarrier
 from storage.clock import Clock
-from storage.database import Database, opened, require_sound_sqlite
+from storage.database import Connector, Database, connect, opened, require_sound_sqlite
 from storage.doorbell import Doorbell
 from storage.failpoint import Failpoints
 from storage.heartbeats import RoleState
 from storage.migrate import migrate
 from storage.notify import Notifier
+from storage.settings import Token
 from storage.telemetry import event
 
 ROLE: Final = "worker"
 _SENDER: Final = "sender"
 
 
-async def run_worker(settings: WorkerSettings, *, clock: Clock, stop: asyncio.Event) -> None:
+@dataclass(frozen=True, slots=True)
+class World:
+    """What a worker lives in besides its clock; simulated worlds bring their own."""
+
+    carrier: CarrierFactory = ThreadCarrier
+    connector: Connector = connect
+    reading: Callable[[Token], BaseRequest] = reading_request
+    doorbell: type[Doorbell] = Doorbell
+
+
+async def run_worker(
+    settings: WorkerSettings,
+    *,
+    clock: Clock,
+    stop: asyncio.Event,
+    world: World | None = None,
+) -> None:
     """Run the worker until `stop` is set; what runs then is finished or handed back within 20 s.
 
     Raises ConfigurationError for handlers that can't be loaded, IdentityChanged for a token of
     another bot, StorageError, and what ended a turn by accident.
     """
+    world = world or World()
     registers = {
         bot: load_handlers(bot, settings.settings.bots[bot].handlers) for bot in settings.tokens
     }
     require_sound_sqlite(accept_affected=settings.settings.storage.accept_affected_sqlite)
     path = settings.settings.database_path
-    migrate(path, clock)
-    async with opened(path, clock) as db:
-        bell = Doorbell(settings.settings.state_dir, ROLE)
+    failpoints = Failpoints(settings.settings.testing.failpoint)
+    migrate(path, clock, connector=world.connector, failpoints=failpoints)
+    async with opened(
+        path, clock, carrier=world.carrier, connector=world.connector, failpoints=failpoints
+    ) as db:
+        bell = world.doorbell(settings.settings.state_dir, ROLE)
         try:
             role = _Role(settings, db, clock, bell, stop)
             turns = [
-                BotTurns(role.ground, bot, settings.tokens[bot], register)
+                BotTurns(role.ground, bot, settings.tokens[bot], register, reading=world.reading)
                 for bot, register in registers.items()
             ]
             await role.run(turns)
@@ -76,7 +102,7 @@ class _Role:
             db=db,
             clock=clock,
             bell=bell,
-            failpoints=Failpoints(settings.settings.testing.failpoint),
+            failpoints=db.failpoints,
             signals=Signals(partial(bell.ring, _SENDER), self._round_done),
             stop=stop,
             on_change=self._changed,
@@ -93,7 +119,7 @@ class _Role:
             for bot in turns:
                 group.create_task(bot.serve(), name="bot-turns")
             group.create_task(self._see_off(), name="see-off")
-        await self._db.write(partial(heartbeats.leave, owner=self._bell.name))
+        await self._db.write(partial(heartbeats.leave, owner=self._bell.name), point="worker.leave")
 
     def _rung(self) -> None:
         for bot in self._turns:
@@ -129,7 +155,8 @@ class _Role:
         await self._db.write(
             partial(
                 heartbeats.beat, owner=self._bell.name, role=ROLE, state=self._state, facts=facts
-            )
+            ),
+            point="worker.beat",
         )
 
     async def _see_off(self) -> None:

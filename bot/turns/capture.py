@@ -15,14 +15,13 @@ from typing import Any, Final
 from telegram.ext import BaseRateLimiter
 from telegram.request import BaseRequest, RequestData
 
-from bot.turns.calls import Call, Rules, Speaker, Times, answer_of, row_of
+from bot.turns.calls import CAPTURED, Call, Occasion, Rules, answer_of, row_of
 from bot.turns.identity import Identity
 from bot.turns.reads import Reads
-from bot.turns.turn import Turn, Voice, turn_here, voice
+from bot.turns.turn import Voice, turn_here, voice
 from bot.turns.wishes import Send
 from storage.clock import Clock
 from storage.errors import UnsupportedCall
-from storage.outgoing import METHODS
 
 _NO_WISH: Final = Send()
 _wish: ContextVar[Send] = ContextVar("wish", default=_NO_WISH)
@@ -80,10 +79,10 @@ def refuse_unsupported(method: str) -> None:
 
     Raises UnsupportedCall for every other method.
     """
-    if method in METHODS or is_read(method):
+    if method in CAPTURED or is_read(method):
         return
     raise UnsupportedCall(
-        f"{method} is not supported in a handler yet. Supported are {', '.join(METHODS)}, and "
+        f"{method} is not supported in a handler yet. Supported are {', '.join(CAPTURED)}, and "
         "reads: methods whose names begin with get, and downloads"
     )
 
@@ -139,7 +138,7 @@ class OutboxRequest(BaseRequest):
         name = url.rsplit("/", 1)[-1]
         if name == "getMe":
             return _ok(self._identity.me)
-        if name in METHODS:
+        if name in CAPTURED:
             assert request_data is not None, name
             return _ok(await self._defer(name, request_data))
         refuse_unsupported(name)
@@ -150,23 +149,25 @@ class OutboxRequest(BaseRequest):
         assert not data.contains_files, "no deferrable method takes a file"
         call = Call(method, data.json_parameters, _wish.get())
         speaker: Voice = voice() or self._outside
-        turn = turn_here()
-        now_ms = self._clock.now_ms()
-        times = Times(now_ms, _heard_at_ms(speaker, now_ms))
+        occasion = self._occasion()
         row = row_of(
             call,
             self._rules,
-            times,
+            occasion,
             key=speaker.next_key(),
             placeholder=speaker.next_placeholder() if call.facts.returns_message else None,
         )
         placeholder = await speaker.say(row)
-        told = Speaker(self._identity.me, None if turn is None else turn.raw)
-        return answer_of(call, told, times, placeholder=placeholder)
+        return answer_of(call, self._identity.me, occasion, placeholder=placeholder)
 
-
-def _heard_at_ms(speaker: Voice, now_ms: int) -> int:
-    return speaker.received_at_ms if isinstance(speaker, Turn) else now_ms
+    def _occasion(self) -> Occasion:
+        now_ms = self._clock.now_ms()
+        turn = turn_here()
+        if turn is None:
+            return Occasion(now_ms, heard_at_ms=now_ms)
+        if not turn.causes(now_ms):
+            return Occasion(now_ms, heard_at_ms=now_ms, update=turn.raw)
+        return Occasion(now_ms, turn.received_at_ms, turn.source, turn.raw)
 
 
 def _ok(result: object) -> tuple[int, bytes]:

@@ -29,7 +29,7 @@ RETRY_MS_MAX: Final = 5_000
 # Someone frees the disk, or lets go of the file; a damaged one stays damaged.
 _PASSING: Final = (StorageBusy, DiskFull, ReadOnly)
 TRIES_MAX: Final = 10
-_NO_CHANGE: Final = ChatChange(revived=False, cancelled=0)
+_NO_CHANGE: Final = ChatChange()
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +72,12 @@ async def commit(
     db: Database, clock: Clock, lease: Lease, item: InboxItem, harvest: Harvest
 ) -> Committed:
     """End a turn. Raises LeaseLost, with nothing kept, when another worker owns the bot."""
-    committed = await insist(db, clock, partial(_commit, lease, item, harvest))
+    committed = await insist(db, clock, partial(_commit, lease, item, harvest), point="worker.turn")
     _tell(item, harvest, committed)
     return committed
 
 
-async def insist(db: Database, clock: Clock, work: Callable[[Tx], T]) -> T:
+async def insist(db: Database, clock: Clock, work: Callable[[Tx], T], *, point: str) -> T:
     """Write, however long the disk is full or the file busy.
 
     Raises what `work` raises, and StorageError for what does not pass.
@@ -86,7 +86,7 @@ async def insist(db: Database, clock: Clock, work: Callable[[Tx], T]) -> T:
     tries = 0
     while True:
         try:
-            return await db.write(work)
+            return await db.write(work, point=point)
         except StorageError as error:
             event("storage.failed", operation="turn", error=error)
             tries += 1
@@ -102,7 +102,10 @@ def _commit(lease: Lease, item: InboxItem, harvest: Harvest, tx: Tx) -> Committe
     for effect in harvest.effects:
         effect(tx, item.bot)
     turn_state.save(tx, item.bot, harvest.changes)
-    chat = _NO_CHANGE if harvest.fact is None else facts.record(tx, item.bot, harvest.fact)
+    chat = _NO_CHANGE
+    if harvest.fact is not None:
+        heard_at_ms = item.received_at_ms
+        chat = facts.record(tx, item.bot, harvest.fact, heard_at_ms=heard_at_ms)
     match harvest.ending:
         case Done():
             inbox.finish(tx, item.id, lease.epoch)

@@ -1,29 +1,27 @@
-"""What an update tells of its chat: that it was heard of, can be reached, or no longer can.
+"""What an update tells of its chat: which message it is about, and that the chat was heard of.
 
-Recorded in the turn's transaction, whatever the handlers do.
+Recorded in the turn's transaction, whatever the handlers do. That a chat can't be written to any
+more was written when the update was stored (storage/arrival.py); the turn clears up after it.
 """
 
 from dataclasses import dataclass
-from typing import Final
 
-from telegram import ChatMember, Message, Update
+from telegram import Message, Update
 
 from storage import chats, outbox
 from storage.database import Tx
 from storage.lifecycle import BotName
-from storage.outgoing import chat_lane
+from storage.outgoing import Source, chat_lane
 from storage.telemetry import event
-
-_GONE: Final = frozenset({ChatMember.BANNED, ChatMember.LEFT})
 
 
 @dataclass(frozen=True, slots=True)
 class ChatFact:
-    """One chat was heard of. `gone`: why the bot can't write to it any more, or None."""
+    """One chat was heard of. `membership`: the update tells whether the bot is still in it."""
 
     chat_id: int
     kind: str
-    gone: str | None
+    membership: bool = False
 
 
 def fact_of(update: Update) -> ChatFact | None:
@@ -35,15 +33,27 @@ def fact_of(update: Update) -> ChatFact | None:
     chat = update.effective_chat
     if chat is None or _is_of_others(update):
         return None
-    gone = None
-    if update.my_chat_member is not None:
-        status = update.my_chat_member.new_chat_member.status
-        if status in _GONE:
-            private = chat.type == chat.PRIVATE
-            gone = (
-                "the user blocked the bot" if private else f"the bot is out of the chat ({status})"
-            )
-    return ChatFact(chat.id, chat.type, gone)
+    return ChatFact(chat.id, chat.type, update.my_chat_member is not None)
+
+
+def source_of(update: Update) -> Source | None:
+    """The message that this update is about, if it is about one.
+
+    Who presses a button is answered for the press, whatever becomes of the message under which it
+    was. A guest message is of a chat that the bot is not in, and that nobody tells of any more.
+    """
+    message = (
+        update.message
+        or update.edited_message
+        or update.channel_post
+        or update.edited_channel_post
+        or update.business_message
+        or update.edited_business_message
+    )
+    if message is None or message.message_id <= 0:
+        return None
+    lane = chat_lane(message.chat.id, message.business_connection_id)
+    return Source(lane, message.message_id)
 
 
 def _is_of_others(update: Update) -> bool:
@@ -61,31 +71,43 @@ def _is_of_others(update: Update) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ChatChange:
-    """What recording a fact has changed: an unreachable chat revived, waiting calls cancelled."""
+    """What recording a fact has changed.
 
-    revived: bool
-    cancelled: int
+    An unreachable chat is `revived`; or it is still `gone`, for this reason, and so many calls that
+    waited for it are `cancelled`.
+    """
+
+    revived: bool = False
+    gone: str | None = None
+    cancelled: int = 0
 
 
-def record(tx: Tx, bot: BotName, fact: ChatFact) -> ChatChange:
-    """Remember it; what still waits for a chat that is gone is cancelled."""
+def record(tx: Tx, bot: BotName, fact: ChatFact, *, heard_at_ms: int) -> ChatChange:
+    """Remember it; what still waits for a chat that is gone is cancelled.
+
+    `heard_at_ms` is when the update came in (UTC): a chat that was lost later stays lost.
+    """
     chats.seen(tx, bot, fact.chat_id, kind=fact.kind)
-    if fact.gone is None:
-        return ChatChange(chats.revive(tx, bot, fact.chat_id), cancelled=0)
-    chats.mark_unreachable(tx, bot, fact.chat_id, reason=fact.gone)
-    cancelled = outbox.cancel_lane(tx, bot, chat_lane(fact.chat_id), reason=fact.gone)
-    return ChatChange(revived=False, cancelled=len(cancelled))
+    if not fact.membership:
+        revived = chats.revive(tx, bot, fact.chat_id, heard_at_ms=heard_at_ms)
+        return ChatChange(revived=revived)
+    known = chats.show(tx, bot, fact.chat_id)
+    if known is None or known.unreachable_reason is None:
+        return ChatChange()
+    reason = known.unreachable_reason
+    cancelled = outbox.cancel_lane(tx, bot, chat_lane(fact.chat_id), reason=reason)
+    return ChatChange(gone=reason, cancelled=len(cancelled))
 
 
 def tell(bot: BotName, fact: ChatFact, change: ChatChange) -> None:
     """Log what has changed, once it is committed."""
     if change.revived:
         event("chat.revived", bot=bot, chat_id=fact.chat_id)
-    if fact.gone is not None:
+    if change.gone is not None:
         event(
             "chat.unreachable",
             bot=bot,
             chat_id=fact.chat_id,
-            reason=fact.gone,
+            reason=change.gone,
             cancelled=change.cancelled,
         )

@@ -17,7 +17,7 @@ from telegram import Update
 from bot.turns import failures
 from bot.turns.application import TurnApplication
 from bot.turns.committing import Buried, Done, Harvest, commit, insist
-from bot.turns.facts import fact_of
+from bot.turns.facts import fact_of, source_of
 from bot.turns.memory import Recalled
 from bot.turns.running import Finished, Hung, Outcome, Raised, run
 from bot.turns.turn import Json, Phase, Turn
@@ -138,6 +138,7 @@ class Handling:
             received_at_ms=case.item.received_at_ms,
             raw=case.raw,
             outside=self.application.outside,
+            source=source_of(case.update),
         )
         nothing = Harvest(Done(), phase, fact=fact_of(case.update))
         memory = self.application.memory
@@ -210,7 +211,7 @@ class Handling:
             leases.require(tx, case.lease)
             inbox.retry(tx, case.item.id, case.lease.epoch, not_before_ms=not_before_ms)
 
-        await insist(self.db, self.clock, put_back)
+        await insist(self.db, self.clock, put_back, point="worker.retry")
         return Again(not_before_ms)
 
     async def _give_up(self, case: _Case, error: Exception, buried: Buried) -> Finish:

@@ -53,7 +53,7 @@ class Identity:
             await clock.sleep_ms(wait_ms)
             wait_ms = min(wait_ms * 2, RETRY_MS_MAX)
         self.me = me
-        await db.write(partial(self._remember, json.dumps(me)))
+        await db.write(partial(self._remember, json.dumps(me)), point="worker.identify")
 
     async def _ask(self, ask: Callable[[], Awaitable[object]], wait_ms: int) -> Json | None:
         try:

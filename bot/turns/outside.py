@@ -13,7 +13,8 @@ from storage.database import Database, Tx
 from storage.errors import LeaseLost
 from storage.leases import Lease
 from storage.lifecycle import BotName
-from storage.outgoing import METHODS, Outgoing
+from storage.methods import METHODS
+from storage.outgoing import Outgoing
 
 
 class Outside:
@@ -48,7 +49,9 @@ class Outside:
 
         Raises LeaseLost, or StorageError with nothing left.
         """
-        left = await self._db.write(partial(self._leave, self._held(), outgoing))
+        left = await self._db.write(
+            partial(self._leave, self._held(), outgoing), point="worker.say"
+        )
         self._ring()
         return left.placeholder
 
@@ -57,7 +60,7 @@ class Outside:
 
         Raises LeaseLost, or StorageError with nothing written.
         """
-        await self._db.write(partial(self._carry_out, self._held(), effect))
+        await self._db.write(partial(self._carry_out, self._held(), effect), point="worker.write")
 
     def _leave(self, lease: Lease, outgoing: Outgoing, tx: Tx) -> outbox.Enqueued:
         leases.require(tx, lease)

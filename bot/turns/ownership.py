@@ -38,7 +38,7 @@ async def take(db: Database, clock: Clock, bot: BotName, candidate: Candidate) -
     name = lease_name(bot)
     try_taking = partial(leases.take, name=name, owner=candidate.owner, is_dead=candidate.is_dead)
     told = False
-    while (lease := await db.write(try_taking)) is None:
+    while (lease := await db.write(try_taking, point="worker.take")) is None:
         if not told:
             event("lease.waiting", bot=bot, name=name)
             told = True
@@ -57,7 +57,7 @@ async def keep(db: Database, clock: Clock, bot: BotName, lease: Lease) -> None:
     while True:
         await clock.sleep_ms(leases.RENEW_EVERY_MS)
         try:
-            await db.write(partial(_renew, lease))
+            await db.write(partial(_renew, lease), point="worker.renew")
         except StorageError as error:
             event("storage.failed", bot=bot, operation="renewing the lease", error=error)
         except LeaseLost:
@@ -67,7 +67,7 @@ async def keep(db: Database, clock: Clock, bot: BotName, lease: Lease) -> None:
 
 async def give_back(db: Database, bot: BotName, lease: Lease) -> None:
     """Let the next owner begin at once."""
-    await db.write(partial(_release, lease))
+    await db.write(partial(_release, lease), point="worker.release")
     event("lease.released", bot=bot, name=lease.name, epoch=lease.epoch)
 
 

@@ -18,12 +18,14 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from bot.settings import WorkerSettings
 from bot.turns.alias import AliasTransport, alias_of
-from storage import inbox
+from storage import arrival, inbox
+from storage.arrival import Arrival
 from storage.clock import Clock
 from storage.database import Database, Tx, opened, require_sound_sqlite
 from storage.doorbell import Doorbell
 from storage.envelope import Unreadable, read_envelope
 from storage.errors import FerrymanError
+from storage.failpoint import Failpoints
 from storage.inbox import Received
 from storage.lifecycle import BotName
 from storage.migrate import migrate
@@ -101,8 +103,9 @@ async def run_polling(settings: WorkerSettings, *, clock: Clock, stop: asyncio.E
     """
     require_sound_sqlite(accept_affected=settings.settings.storage.accept_affected_sqlite)
     path = settings.settings.database_path
-    migrate(path, clock)
-    async with opened(path, clock) as db:
+    failpoints = Failpoints(settings.settings.testing.failpoint)
+    migrate(path, clock, failpoints=failpoints)
+    async with opened(path, clock, failpoints=failpoints) as db:
         bell = Doorbell(settings.settings.state_dir, _ROLE)
         try:
             await _poll_all(settings, db, clock, bell, stop)
@@ -243,28 +246,19 @@ class Poller:
             raise _Failed("getUpdates was not answered as it should be") from error
         if updates:
             bodies = [json.dumps(update, separators=(",", ":")).encode() for update in updates]
-            last = await self.db.write(partial(self._store, bodies))
+            last, arrived = await self.db.write(partial(self._store, bodies), point="worker.poll")
+            arrival.tell(arrived)
             self.offset = max(self.offset, last + 1)
             self.bell.ring("worker")
 
-    def _store(self, bodies: Sequence[bytes], tx: Tx) -> int:
-        """Store a batch in one transaction; give its highest update id."""
-        last = 0
+    def _store(self, bodies: Sequence[bytes], tx: Tx) -> tuple[int, Arrival]:
+        """Store a batch in one transaction; give its highest update id, and what became of it."""
+        updates = []
         for body in bodies:
             envelope = read_envelope(body)
             if isinstance(envelope, Unreadable):
                 inbox.quarantine(tx, self.bot, body, envelope.reason)
-                continue
-            inbox.receive(
-                tx,
-                Received(
-                    self.bot,
-                    envelope.update_id,
-                    envelope.kind,
-                    envelope.chat_lane,
-                    envelope.user_lane,
-                    body,
-                ),
-            )
-            last = max(last, envelope.update_id)
-        return last
+            else:
+                updates.append(Received(self.bot, *envelope, body))
+        last = max((update.update_id for update in updates), default=0)
+        return last, arrival.receive_all(tx, updates)

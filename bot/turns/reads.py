@@ -51,10 +51,16 @@ class FloodMemory:
     async def remember(self, wait_ms: int) -> None:
         """Merge the wait that Telegram ordered into the bot's cooldown."""
         kept_ms = wait_ms if self.scope == "bot" else min(wait_ms, BREATH_MS)
-        await self.db.write(partial(self._merge, deadline_in(kept_ms, self.clock)))
+        await self.db.write(
+            partial(self._merge, deadline_in(kept_ms, self.clock)), point="worker.cool_reads"
+        )
 
     def _merge(self, deadline: Deadline, tx: Tx) -> None:
-        cooldowns.merge(tx, self.bot, cooldowns.BOT_SCOPE, deadline, reason="a flood on a read")
+        # What a read was told says nothing about the rest of the bot unless the policy says so.
+        inferred = self.scope != "bot"
+        scope = cooldowns.INFERRED_SCOPE if inferred else cooldowns.BOT_SCOPE
+        reason = "a flood on a read"
+        cooldowns.merge(tx, self.bot, scope, deadline, reason=reason, inferred=inferred)
 
 
 class Reads:

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
+from telegram.request import BaseRequest
+
 from bot.turns import ownership
 from bot.turns.alias import alias_of, reading_request
 from bot.turns.application import TurnApplication, builder
@@ -32,6 +34,7 @@ from storage.errors import LeaseLost
 from storage.failpoint import Failpoints
 from storage.leases import Lease
 from storage.lifecycle import BotName
+from storage.options import DeliveryOptions
 from storage.settings import Settings, Token
 from storage.telemetry import event
 
@@ -54,10 +57,30 @@ class Ground:
     """A bot was taken over, or lost."""
 
 
+def rules_of(delivery: DeliveryOptions) -> Rules:
+    """What the configuration says about calls that wish nothing else."""
+    return Rules(
+        reply_ttl_ms=delivery.reply_ttl_s * 1000,
+        bulk_ttl_ms=delivery.broadcast_ttl_s * 1000,
+        on_uncertain=delivery.on_uncertain,
+        late_as_message=delivery.late_answers == "message",
+    )
+
+
 class BotTurns:
     """The turns of one bot."""
 
-    def __init__(self, ground: Ground, bot: BotName, token: Token, register: Register) -> None:
+    def __init__(
+        self,
+        ground: Ground,
+        bot: BotName,
+        token: Token,
+        register: Register,
+        *,
+        reading: Callable[[Token], BaseRequest] = reading_request,
+    ) -> None:
+        """`reading` makes the way on which reads get to Telegram."""
+        self._reading = reading
         self._ground = ground
         self._bot = bot
         self._token = token
@@ -76,7 +99,9 @@ class BotTurns:
 
     async def bind(self) -> None:
         """Bind the bot's name to its token. Raises IdentityChanged."""
-        await self._ground.db.write(partial(bots.bind, name=self._bot, bot_id=self._token.bot_id))
+        await self._ground.db.write(
+            partial(bots.bind, name=self._bot, bot_id=self._token.bot_id), point="worker.bind"
+        )
 
     async def serve(self) -> None:
         """Take the bot's updates whenever nobody else does, until the process stops."""
@@ -181,16 +206,11 @@ class BotTurns:
 
     def _build(self, identity: Identity, outside: Outside) -> tuple[TurnApplication, Reads]:
         ground = self._ground
-        delivery = ground.settings.delivery
         floods = FloodMemory(
             ground.db, self._bot, ground.clock, ground.settings.limits_for(self._bot).flood_scope
         )
-        reads = Reads(reading_request(self._token), floods)
-        rules = Rules(
-            reply_ttl_ms=delivery.reply_ttl_s * 1000,
-            bulk_ttl_ms=delivery.broadcast_ttl_s * 1000,
-            on_uncertain=delivery.on_uncertain,
-        )
+        reads = Reads(self._reading(self._token), floods)
+        rules = rules_of(ground.settings.delivery)
         request = OutboxRequest(reads, Surroundings(identity, rules, outside, ground.clock))
         persistence = TurnPersistence()
         application = builder(

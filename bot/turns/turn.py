@@ -19,7 +19,7 @@ from typing import Any, Final, Protocol
 
 from storage.database import Tx
 from storage.lifecycle import BotName, InboxId
-from storage.outgoing import Outgoing
+from storage.outgoing import Outgoing, Source
 
 Json = Mapping[str, Any]
 """A JSON object as it was parsed: what is in it was written by others."""
@@ -35,6 +35,8 @@ _PHASE_BITS: Final = 1
 INBOX_ID_MAX: Final = (1 << (52 - _INDEX_BITS - _PHASE_BITS)) - 1
 CALLS_MAX: Final = (1 << _INDEX_BITS) - 1
 """Calls that one turn may make."""
+CAUSE_MS_MAX: Final = 3_600_000
+"""How long after an update a task that outlived its turn still speaks for that update's sake."""
 
 
 class Phase(IntEnum):
@@ -85,8 +87,9 @@ class Voice(Protocol):
 class Turn:
     """One update's turn, or that of its error handlers.
 
-    `raw` is the update as Telegram sent it. `tasks` are those that python-telegram-bot started for
-    it, `errors` what its handlers raised. `outside` takes over once the turn is over.
+    `raw` is the update as Telegram sent it, `source` the message that it is about. `tasks` are
+    those that python-telegram-bot started for it, `errors` what its handlers raised. `outside`
+    takes over once the turn is over.
     """
 
     bot: BotName
@@ -95,6 +98,7 @@ class Turn:
     received_at_ms: int
     raw: Json
     outside: Voice
+    source: Source | None = None
     rows: list[Outgoing] = field(default_factory=list)
     effects: list[Effect] = field(default_factory=list)
     errors: list[Exception] = field(default_factory=list)
@@ -109,6 +113,14 @@ class Turn:
     def is_open(self) -> bool:
         """Whether words and effects still become part of this turn."""
         return self.stage is Stage.OPEN
+
+    def causes(self, now_ms: int) -> bool:
+        """Tell whether what is said now, in this turn's context, is said for its update's sake.
+
+        So it is in a task that outlived the turn, but not for ever: one that goes on and on must
+        not be silenced for what becomes of a message of long ago.
+        """
+        return self.is_open or now_ms - self.received_at_ms <= CAUSE_MS_MAX
 
     def next_key(self) -> str:
         """Name the next call by its cause: this update, this phase, this place."""

@@ -13,13 +13,14 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from bot.turns.turn import Effect, Json, turn_here, voice
-from storage import chats
+from bot.turns.turn import Effect, Json, Turn, turn_here, voice
+from storage import chats, withdrawals
 from storage.database import Tx
-from storage.lifecycle import BotName
+from storage.lifecycle import BotName, Withdrawal
+from storage.outgoing import chat_lane
 
 _Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-_SUPERSEDE_CHARS_MAX = 128
+_Name = Annotated[str, Field(min_length=1, max_length=128)]
 
 
 class Send(BaseModel):
@@ -31,14 +32,23 @@ class Send(BaseModel):
     waits, pointless.
     `on_uncertain`: what to do when nobody can tell whether Telegram has already carried it out:
     "hold" it for a person, "resend" or "drop" it.
+    `cancel_on_edit`: when the message that is answered is edited while this waits, it is not said;
+    when that message is deleted it never is.
+    `generation`: the id of the draft that this belongs to or completes; when the user stops the
+    draft, it is not said. A draft's own id needs no wish.
+    `late_as_message`: whether the text of an answer to a pressed button is said in the chat when it
+    comes too late; without a wish as configured, and in private chats only.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     urgency: Literal["interactive", "bulk"] = "interactive"
     expires_in: _Seconds | timedelta | None = None
-    supersede: Annotated[str, Field(min_length=1, max_length=_SUPERSEDE_CHARS_MAX)] | None = None
+    supersede: _Name | None = None
     on_uncertain: Literal["hold", "resend", "drop"] | None = None
+    cancel_on_edit: bool = False
+    generation: int | _Name | None = None
+    late_as_message: bool | None = None
 
     @property
     def expires_in_ms(self) -> int | None:
@@ -62,6 +72,17 @@ async def opt_in(chat_id: int) -> None:
     await write(partial(_opt_in, chat_id=chat_id))
 
 
+async def answered(chat_id: int, business_connection_id: str | None = None) -> None:
+    """A person has answered in this chat: what the bot still wanted to say to it is not said.
+
+    That is what waits there and was caused before the update that is being handled; outside any
+    turn, before now. What the same turn says stays.
+    """
+    turn = turn_here()
+    lane = chat_lane(chat_id, business_connection_id)
+    await write(partial(_answered, lane=lane, turn=turn))
+
+
 async def write(effect: Effect) -> None:
     """Have `effect(tx, bot)` run in the turn's transaction; it must neither wait nor call out.
 
@@ -77,6 +98,13 @@ def raw_update() -> Json | None:
     """The update as Telegram sent it, with what this python-telegram-bot does not know yet."""
     turn = turn_here()
     return None if turn is None else turn.raw
+
+
+def _answered(tx: Tx, bot: BotName, *, lane: str, turn: Turn | None) -> None:
+    at_ms = tx.now_ms()
+    if turn is not None and turn.causes(at_ms):
+        at_ms = turn.received_at_ms
+    withdrawals.note(tx, bot, lane, Withdrawal.PERSON_ANSWERED, at_ms=at_ms)
 
 
 def _opt_out(tx: Tx, bot: BotName, *, chat_id: int) -> None:

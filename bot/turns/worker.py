@@ -105,7 +105,7 @@ class Worker:
         left = [update for update, task in running.items() if not task.done()]
         await self.abandon()
         if left:
-            await self._db.write(partial(_release, left, self._lease))
+            await self._db.write(partial(_release, left, self._lease), point="worker.hand_back")
             event("inbox.released", bot=self._bot, count=len(left), reason="the worker stopped")
         return Drained(len(running) - len(left), len(left))
 
@@ -118,7 +118,9 @@ class Worker:
             await asyncio.wait(running, timeout=CANCEL_S)
 
     async def _rescue(self) -> None:
-        freed = await self._db.write(partial(inbox.rescue, bot=self._bot, epoch=self._lease.epoch))
+        freed = await self._db.write(
+            partial(inbox.rescue, bot=self._bot, epoch=self._lease.epoch), point="worker.rescue"
+        )
         if freed:
             event("inbox.rescued", bot=self._bot, count=freed, epoch=self._lease.epoch)
 
@@ -147,7 +149,7 @@ class Worker:
         if not chosen:
             return
         try:
-            items = await self._db.write(partial(_claim, chosen, self._lease))
+            items = await self._db.write(partial(_claim, chosen, self._lease), point="worker.claim")
         except StorageError as error:
             event("storage.failed", bot=self._bot, operation="claiming updates", error=error)
             for update in chosen:

@@ -1,4 +1,4 @@
-"""The web role, put together: the door, its health, its page, and the server that carries them.
+"""The web role, put together: the door, the API, health, the page, and the server of them all.
 
 Loads neither python-telegram-bot nor a way to Telegram, and holds no bot's token: this is the
 process that the internet talks to.
@@ -15,7 +15,9 @@ from typing import Final
 from starlette.applications import Starlette
 from starlette.routing import Route
 
+from bot.producing import terms_of
 from bot.settings import WebSettings
+from bot.web.api import Api, Means
 from bot.web.backpressure import BackPressure, Marks
 from bot.web.dashboard.page import StatusPage
 from bot.web.health import ROLE, Health
@@ -25,7 +27,7 @@ from bot.web.meter import Meter
 from bot.web.pulse import Pulse
 from bot.web.server import Server
 from bot.web.webhook import Door, Webhook
-from storage.clock import Clock
+from storage.clock import Clock, SystemDice
 from storage.database import Database, opened, require_sound_sqlite
 from storage.doorbell import Doorbell
 from storage.errors import StorageError
@@ -37,15 +39,17 @@ from storage.notify import Notifier
 from storage.telemetry import event
 
 _WORKER: Final = "worker"
+_SENDER: Final = "sender"
 _YOUNG_OBJECTS: Final = 20_000
 
 
-def build_app(webhook: Webhook, health: Health, status: StatusPage) -> Starlette:
+def build_app(webhook: Webhook, api: Api, health: Health, status: StatusPage) -> Starlette:
     """All routes. Nothing redirects: Telegram follows no redirect, not even one to a slash."""
     app = Starlette(
         debug=False,
         routes=[
             Route("/telegram/{bot}", webhook.receive, methods=["POST"]),
+            *api.routes(),
             Route("/livez", health.livez, methods=["GET"]),
             Route("/readyz", health.readyz, methods=["GET"]),
             *status.routes(),
@@ -64,8 +68,9 @@ async def run_web(settings: WebSettings, *, clock: Clock, stop: asyncio.Event) -
     house = settings.settings
     require_sound_sqlite(accept_affected=house.storage.accept_affected_sqlite)
     with listening(house.web, settings.service) as sockets:
-        migrate(house.database_path, clock)
-        async with opened(house.database_path, clock) as database:
+        failpoints = Failpoints(house.testing.failpoint)
+        migrate(house.database_path, clock, failpoints=failpoints)
+        async with opened(house.database_path, clock, failpoints=failpoints) as database:
             bell = Doorbell(house.state_dir, ROLE)
             try:
                 await _Role(settings, database, clock, bell).serve(sockets, stop)
@@ -83,6 +88,7 @@ class _Role:
         bots = [BotName(name) for name in house.bots]
         self._clock = clock
         self._bell = bell
+        self._failpoints = database.failpoints
         self._notifier = Notifier(settings.service, clock)
         self._meter = Meter()
         self._backpressure = BackPressure(
@@ -97,25 +103,30 @@ class _Role:
         self._pulse = Pulse(
             self._backpressure, self._health, self._meter, clock=clock, notifier=self._notifier
         )
-        failpoints = Failpoints(house.testing.failpoint)
         webhook = Webhook(
-            Intake(database, clock, failpoints),
+            Intake(database, clock, database.failpoints),
             Door(_secrets(settings), house.web.allowed_networks),
             self._backpressure,
             meter=self._meter,
             clock=clock,
-            on_stored=partial(bell.ring, _WORKER),
+            on_stored=self._stored,
         )
-        token = settings.api_token
-        status = StatusPage(
-            database,
-            bots,
-            clock,
-            token=None if token is None else token.reveal().encode(),
-            ack_times=self._meter.ack_times,
+        token = None if settings.api_token is None else settings.api_token.reveal().encode()
+        api = Api(
+            Means(
+                database,
+                clock,
+                SystemDice(),
+                self._backpressure,
+                self._meter,
+                on_left=partial(bell.ring, _SENDER),
+            ),
+            terms_of(house),
+            token=token,
         )
+        status = StatusPage(database, bots, clock, token=token, ack_times=self._meter.ack_times)
         self._server = Server(
-            build_app(webhook, self._health, status),
+            build_app(webhook, api, self._health, status),
             trusted_proxies=house.web.trusted_proxies if house.web.allowed_networks else None,
             on_started=self._started,
         )
@@ -144,6 +155,11 @@ class _Role:
         address = ", ".join(self._addresses)
         self._notifier.status(f"listens on {address}")
         event("role.ready", address=address, owner=self._bell.name)
+
+    def _stored(self) -> None:
+        """Updates are on disk, and Telegram has been answered."""
+        self._failpoints.reach("web.answered")
+        self._bell.ring(_WORKER)
 
     async def _see_off(self, stop: asyncio.Event) -> None:
         await stop.wait()

@@ -63,13 +63,13 @@ class Health:
 
         Raises StorageError when the database takes no commit.
         """
-        self._keep(await self._database.write(self._commit))
+        self._keep(await self._database.write(self._commit, point="web.beat"))
 
     async def beat(self) -> None:
         """Commit the heartbeat, at most within a second, and keep what came of it."""
         try:
             async with asyncio.timeout(COMMIT_MS_MAX / 1000):
-                self._keep(await self._database.write(self._commit))
+                self._keep(await self._database.write(self._commit, point="web.beat"))
         except TimeoutError:
             self._fault = f"no commit within {COMMIT_MS_MAX} ms"
         except StorageError as error:
@@ -78,7 +78,7 @@ class Health:
 
     async def leave(self) -> None:
         """Say that this process has ended in good order."""
-        await self._database.write(partial(heartbeats.leave, owner=self._owner))
+        await self._database.write(partial(heartbeats.leave, owner=self._owner), point="web.leave")
 
     async def faults(self) -> list[str]:
         """Why nothing should be sent here at present; nothing when all is well."""

@@ -11,13 +11,14 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Final, NamedTuple
 
-from storage import inbox
+from storage import arrival, inbox
 from storage.clock import Clock
 from storage.database import Database
 from storage.errors import StorageError
 from storage.failpoint import Failpoints
 from storage.inbox import Received, Reception
 from storage.lifecycle import BotName, InboxId
+from storage.tidings import TELLING
 
 BATCH_MAX: Final = 256
 # What a commit costs, it costs these few already; more would wait while the disk is idle.
@@ -64,7 +65,7 @@ class Intake:
         Raises StorageError when they could not be kept.
         """
         receipt = await self._database.write(
-            partial(inbox.quarantine, bot=bot, body=body, reason=reason)
+            partial(inbox.quarantine, bot=bot, body=body, reason=reason), point="web.keep_aside"
         )
         return receipt.id
 
@@ -100,13 +101,22 @@ class Intake:
                 waiting.told.set_result(reception)
 
     async def _receive_all(self, updates: list[Received]) -> Sequence[Reception]:
-        """Store them in one statement; only what came before, or not whole, is looked at apart."""
+        """Store them in one statement; only what came before, or not whole, is looked at apart.
+
+        So are the few that may tell the sender something, with all that came with them.
+        """
+        if any(each.kind in TELLING for each in updates):
+            arrived = await self._database.write(
+                partial(arrival.receive_all, updates=updates), point="web.receive"
+            )
+            arrival.tell(arrived)
+            return arrived.receptions
         packed = inbox.pack(updates, self._clock.now_ms())
-        stored = await self._database.run("inbox.receive_all", packed)
+        stored = await self._database.run("inbox.receive_all", packed, point="web.receive")
         if stored == len(updates):
             return [Reception.STORED] * stored
         tell_apart = partial(inbox.tell_apart, updates=updates, stored=stored)
-        return await self._database.write(tell_apart)
+        return await self._database.write(tell_apart, point="web.tell_apart")
 
     async def _apart(self, batch: list[_Waiting], error: Exception) -> None:
         """Find out whose fault it was, unless the database as a whole takes nothing."""

@@ -17,6 +17,7 @@ from starlette.responses import Response
 
 from bot.web.address import client_address, is_allowed
 from bot.web.backpressure import BackPressure
+from bot.web.body import BODY_BYTES_MAX, read_body
 from bot.web.head import is_one_of, read_head
 from bot.web.intake import Intake
 from bot.web.meter import Meter
@@ -27,10 +28,6 @@ from storage.inbox import Received, Reception
 from storage.lifecycle import BotName
 from storage.options import Network
 from storage.telemetry import event
-
-# Telegram resends what we refuse, so a refusal is cheaper than an out-of-memory kill. Its own
-# updates have at most 512 KiB (TQueue.cpp of the Bot API server).
-BODY_BYTES_MAX = 1 << 20
 
 # A callback query lives 150 s, and Telegram drops an update whose next try would come too late.
 RETRY_AFTER_S = 5
@@ -81,7 +78,7 @@ class Webhook:
         if refusal is not None:
             return refusal
         try:
-            body = await _read_body(request)
+            body = await read_body(request)
         except ClientDisconnect:
             # Telegram got no answer and brings it again; this one goes nowhere.
             return _UNAVAILABLE
@@ -152,23 +149,3 @@ class Webhook:
     def _tell(self) -> None:
         self._has_news = False
         self._on_stored()
-
-
-async def _read_body(request: Request) -> bytes | None:
-    """Read the body; None as soon as it is longer than it may be, whatever was declared.
-
-    Raises ClientDisconnect when it does not come whole.
-    """
-    chunks: list[bytes] = []
-    size = 0
-    while True:
-        message = await request.receive()
-        if message["type"] == "http.disconnect":
-            raise ClientDisconnect
-        chunk: bytes = message.get("body", b"")
-        size += len(chunk)
-        if size > BODY_BYTES_MAX:
-            return None
-        if not message.get("more_body", False):
-            return b"".join(chunks) + chunk if chunks else chunk
-        chunks.append(chunk)

@@ -9,10 +9,13 @@ set kind = excluded.kind, last_seen_ms = excluded.last_seen_ms
 where last_seen_ms < :now_ms - :refresh_ms or kind != excluded.kind;
 
 -- name: revive
--- A chat that could not be reached has written again.
+-- A chat that could not be reached has been heard of since. A loss in the future tells of a clock that was wrong.
 update chats
 set unreachable_at_ms = null, unreachable_reason = null
-where bot = :bot and chat_id = :chat_id and unreachable_at_ms is not null;
+where
+    bot = :bot
+    and chat_id = :chat_id
+    and (unreachable_at_ms <= :heard_at_ms or unreachable_at_ms > :now_ms);
 
 -- name: mark_unreachable
 -- A chat can't be written to any more.

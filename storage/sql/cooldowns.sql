@@ -2,8 +2,12 @@
 
 -- name: merge
 -- Remember a wait; the later deadline stays.
-insert into cooldowns (bot, scope, until_ms, wait_ms, boot_id, until_boot_ms, set_at_ms, reason)
-values (:bot, :scope, :until_ms, :wait_ms, :boot_id, :until_boot_ms, :now_ms, :reason)
+insert into cooldowns (
+    bot, scope, until_ms, wait_ms, boot_id, until_boot_ms, set_at_ms, reason, inferred
+)
+values (
+    :bot, :scope, :until_ms, :wait_ms, :boot_id, :until_boot_ms, :now_ms, :reason, :inferred
+)
 on conflict (bot, scope) do update
 set
     until_ms = excluded.until_ms,
@@ -11,7 +15,8 @@ set
     boot_id = excluded.boot_id,
     until_boot_ms = excluded.until_boot_ms,
     set_at_ms = excluded.set_at_ms,
-    reason = excluded.reason
+    reason = excluded.reason,
+    inferred = excluded.inferred
 where case
     when boot_id = excluded.boot_id then excluded.until_boot_ms > until_boot_ms
     else excluded.until_ms > until_ms
@@ -19,14 +24,14 @@ end;
 
 -- name: of_bot
 -- Every wait of a bot, over or not.
-select scope, until_ms, wait_ms, boot_id, until_boot_ms, set_at_ms, reason
+select scope, until_ms, wait_ms, boot_id, until_boot_ms, set_at_ms, reason, inferred
 from cooldowns
 where bot = :bot;
 
 -- name: lift
--- Forget a wait.
+-- Forget a wait that was only inferred.
 delete from cooldowns
-where bot = :bot and scope = :scope;
+where bot = :bot and scope = :scope and inferred = 1;
 
 -- name: prune
 -- Forget waits that were over long ago.

@@ -31,3 +31,9 @@ where name = :name and epoch = :epoch;
 select 1 as held
 from leases
 where name = :name and epoch = :epoch and owner is not null;
+
+-- name: owners
+-- Who holds the leases whose names begin alike.
+select name, owner
+from leases
+where name >= :from and name < :below and owner is not null;

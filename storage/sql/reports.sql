@@ -37,7 +37,7 @@ group by priority, state;
 -- How many rows of a bot wait for their time.
 select count(*) as scheduled, min(not_before_ms) as next_ms
 from outbox
-where bot = :bot and joined = 0 and state = 'queued';
+where bot = :bot and joined = 0 and state = 'queued' and waits_for is null;
 
 -- name: outbox_held
 -- How many rows of a bot wait for a person.

@@ -73,6 +73,7 @@ create table outbox (
         )
     ),
     joined integer not null check (joined in (0, 1)),
+    waits_for integer,
     not_before_ms integer not null default 0,
     due_ms integer not null default 0,
     expires_at_ms integer,
@@ -99,6 +100,7 @@ create table outbox (
     check (cancel_asked is null or state = 'claimed'),
     check ((source_lane is null) = (source_message_id is null)),
     check (joined = 1 or state not in ('claimed', 'sent', 'uncertain', 'review')),
+    check (waits_for is null or joined = 0),
     check (
         (state in ('sent', 'dead', 'superseded', 'expired', 'cancelled'))
         = (finished_at_ms is not null)
@@ -110,7 +112,9 @@ create unique index outbox_identity on outbox (bot, key, digest);
 create unique index outbox_placeholder on outbox (bot, placeholder) where placeholder is not null;
 create index outbox_lane on outbox (bot, lane, priority, id)
 where joined = 1 and state in ('queued', 'claimed');
-create index outbox_scheduled on outbox (bot, not_before_ms) where joined = 0 and state = 'queued';
+create index outbox_scheduled on outbox (bot, not_before_ms)
+where joined = 0 and state = 'queued' and waits_for is null;
+create index outbox_stepped_out on outbox (waits_for) where state = 'queued' and waits_for is not null;
 create index outbox_scheduled_lane on outbox (bot, lane) where joined = 0 and state = 'queued';
 create index outbox_supersedable on outbox (bot, supersede_key)
 where state = 'queued' and supersede_key is not null;

@@ -15,11 +15,14 @@ from pathlib import Path
 
 from tests.bench import (
     blocked_lines,
+    broadcast_lines,
+    claim_lines,
     footprint_lines,
     latency_lines,
     machine,
     sender_lines,
     webhook_lines,
+    world_lines,
 )
 from tests.bench.programs import Bench, Broken
 from tests.bench.table import Line, render
@@ -30,10 +33,13 @@ Measure = Callable[[Bench], Awaitable[list[Line]]]
 PARTS: Mapping[str, Measure] = {
     "webhook": webhook_lines.measure,
     "sender": sender_lines.measure,
+    "claim": claim_lines.measure,
+    "broadcast": broadcast_lines.measure,
     "latency": latency_lines.measure,
     "blocked": blocked_lines.measure,
     "idle": footprint_lines.measure_idle,
     "memory": footprint_lines.measure_memory,
+    "world": world_lines.measure,
 }
 
 

@@ -1,7 +1,7 @@
 """The table's arithmetic: what is judged, by which bound, and how a line is printed.
 
-Pure. A line with a peer is judged by its ratio, a line without one by its own figure; what is
-judged is never rounded first.
+Pure. A line with a peer is judged by its ratio, a line without one, or one that stands `alone`
+beside it, by its own figure; what is judged is never rounded first.
 """
 
 from collections.abc import Sequence
@@ -36,13 +36,22 @@ class Peer:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One promise of the table. `unit` is what the figures count, such as `/s` or `ms`."""
+    """One promise of the table. `unit` is what the figures count, such as `/s` or `ms`.
+
+    `alone`: the peer is shown, and judges nothing.
+    """
 
     what: str
     ours: float
     unit: str
     target: AtLeast | Below
     peer: Peer | None = None
+    alone: bool = False
+
+    @property
+    def judged_by_ratio(self) -> bool:
+        """Whether the target is about the ratio."""
+        return self.peer is not None and not self.alone
 
     @property
     def ratio(self) -> float | None:
@@ -54,7 +63,7 @@ class Line:
     @property
     def holds(self) -> bool:
         """Whether the target is met. A peer that did nothing judges nobody."""
-        judged = self.ours if self.peer is None else self.ratio
+        judged = self.ratio if self.judged_by_ratio else self.ours
         if judged is None:
             return False
         match self.target:
@@ -92,9 +101,9 @@ def _cells(line: Line) -> tuple[str, ...]:
     ratio = "" if line.ratio is None else f"{_number(line.ratio)} x"
     return (
         line.what,
-        f"{_number(line.ours)} {line.unit}",
+        f"{_number(line.ours)} {line.unit}".rstrip(),
         "" if line.peer is None else line.peer.name,
-        "" if line.peer is None else f"{_number(line.peer.figure)} {line.unit}",
+        "" if line.peer is None else f"{_number(line.peer.figure)} {line.unit}".rstrip(),
         ratio,
         _target(line),
         "ok" if line.holds else "MISS",
@@ -102,12 +111,12 @@ def _cells(line: Line) -> tuple[str, ...]:
 
 
 def _target(line: Line) -> str:
-    unit = line.unit if line.peer is None else "x"
+    unit = "x" if line.judged_by_ratio else line.unit
     match line.target:
         case AtLeast(bound):
-            return f"≥ {_number(bound)} {unit}"
+            return f"≥ {_number(bound)} {unit}".rstrip()
         case Below(bound):
-            return f"< {_number(bound)} {unit}"
+            return f"< {_number(bound)} {unit}".rstrip()
         case _:
             assert_never(line.target)
 

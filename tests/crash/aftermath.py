@@ -12,7 +12,7 @@ from typing import assert_never
 from storage import bots
 from storage.carriers import InlineCarrier, RawConnection, Row
 from storage.clock import Clock
-from storage.database import connect, opened
+from storage.database import connect, mapped_errors, opened
 from storage.errors import StorageError
 from storage.migrate import migrate
 from tests.crash.crossing import (
@@ -38,7 +38,10 @@ async def lost(path: Path, promised: Sequence[Fact], clock: Clock) -> list[str]:
         return [f"the product can't start on it: {error}"]
     raw = connect(path)
     try:
-        return [*_damaged(raw), *_broken(raw, promised)]
+        with mapped_errors():
+            return [*_damaged(raw), *_broken(raw, promised)]
+    except StorageError as error:
+        return [f"corrupt: it can't be read: {error}"]
     finally:
         raw.close()
 

@@ -49,7 +49,7 @@ def _unlike_the_questions(evidence: Evidence, load: Load) -> Iterator[str]:
 def _ended_badly(evidence: Evidence) -> Iterator[str]:
     """What was in flight at a kill is sent or uncertain; so is all else, but for few reasons."""
     for row in evidence.books.rows:
-        if row.state in _GOOD_ENDS:
+        if row.state in _GOOD_ENDS or row.waits_for is not None:
             continue
         is_explained = row.state == OutboxState.CANCELLED or any(
             attempt.verdict in _REFUSALS for attempt in evidence.attempts[row.id]

@@ -47,11 +47,13 @@ class Row:
     due_ms: int
     message_id: int | None
     reason: str | None
+    # The row whose outcome has to be decided before this one can be said.
+    waits_for: int | None = None
 
     @property
     def text(self) -> str:
-        """What it says."""
-        return self.params.get("text", "")
+        """What it says: its text, or its caption."""
+        return self.params.get("text", self.params.get("caption", ""))
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +90,10 @@ class Books:
 
     @property
     def at_rest(self) -> bool:
-        """Whether nothing waits for its turn or to be sent."""
-        return self.all_handled and not any(row.state in _UNDER_WAY for row in self.rows)
+        """Whether nothing waits for its turn or to be sent, but for what a person has to decide."""
+        return self.all_handled and not any(
+            row.state in _UNDER_WAY and row.waits_for is None for row in self.rows
+        )
 
     def attempts_of(self) -> Mapping[int, Sequence[Attempt]]:
         """The attempts by their row."""
@@ -120,7 +124,8 @@ def read_books(path: Path) -> Books:
                 Row(**row)
                 for row in table(
                     "select id, bot, key, method, params, lane, chat_id, priority, on_uncertain,"
-                    " state, not_before_ms, due_ms, message_id, reason from outbox order by id",
+                    " state, not_before_ms, due_ms, message_id, reason, waits_for from outbox"
+                    " order by id",
                     params=json.loads,
                 )
             ],

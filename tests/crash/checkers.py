@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import Final, NamedTuple
 
 from storage.lifecycle import HELD, TERMINAL, InboxState, OnUncertain, OutboxState
-from storage.outgoing import METHODS
+from storage.methods import METHODS
 from tests.crash.books import Attempt, Books, Row
 from tests.simulator.ledger import Accepted, Arrival, Delivery, Ledger
 
@@ -71,7 +71,7 @@ class Evidence:
 def saying(arrival: Arrival) -> Saying:
     """What a call said."""
     assert arrival.bot_id is not None, "a call with an effect has a bot"
-    text = arrival.params.get("text", "")
+    text = arrival.params.get("text", arrival.params.get("caption", ""))
     return Saying(arrival.bot_id, arrival.chat_id, arrival.method, text)
 
 
@@ -228,6 +228,7 @@ def unexplained_rows(evidence: Evidence) -> list[str]:
         state = OutboxState(row.state)
         is_explained = bool(row.reason) and (
             state in HELD
+            or row.waits_for is not None
             or (state is OutboxState.QUEUED and max(row.due_ms, row.not_before_ms) > 0)
         )
         if state not in TERMINAL and not is_explained:

@@ -15,8 +15,9 @@ from functools import partial
 from pathlib import Path
 from typing import Final, TypeVar
 
-from storage import inbox, leases, outbox, turn_state
+from storage import claims, inbox, leases, outbox, turn_state
 from storage.carriers import CarrierFactory, ThreadCarrier
+from storage.claims import AttemptEnd, Claim
 from storage.clock import Clock
 from storage.database import Connector, Database, Tx, opened
 from storage.errors import StorageError
@@ -24,7 +25,6 @@ from storage.inbox import InboxItem, Received
 from storage.leases import Lease
 from storage.lifecycle import AttemptStage, BotName, Priority
 from storage.migrate import migrate
-from storage.outbox import AttemptEnd, Claim
 from storage.outgoing import Outgoing, chat_lane
 
 T = TypeVar("T")
@@ -269,18 +269,18 @@ def _turn(tx: Tx, lease: Lease, item: InboxItem) -> bool:
 
 def _claim(tx: Tx, lease: Lease) -> list[Claim]:
     leases.require(tx, lease)
-    found = outbox.heads(tx, BOT, Priority.INTERACTIVE, limit=_AT_ONCE)
-    return list(outbox.claim(tx, found, lease.epoch))
+    found = claims.heads(tx, BOT, Priority.INTERACTIVE, limit=_AT_ONCE)
+    return list(claims.claim(tx, found, lease.epoch))
 
 
-def _stamp(tx: Tx, claims: list[Claim]) -> bool:
-    outbox.stamp(tx, claims)
+def _stamp(tx: Tx, taken: list[Claim]) -> bool:
+    claims.stamp(tx, taken)
     return True
 
 
 def _settle(tx: Tx, claim: Claim) -> bool:
-    outbox.close_attempts(tx, [(claim, AttemptEnd(AttemptStage.ANSWERED, "sent", duration_ms=1))])
-    outbox.mark_sent(tx, [outbox.Accepted(claim, message_id_of(claim.item.id))])
+    claims.close_attempts(tx, [(claim, AttemptEnd(AttemptStage.ANSWERED, "sent", duration_ms=1))])
+    claims.mark_sent(tx, [claims.Accepted(claim, message_id_of(claim.item.id))])
     return True
 
 

@@ -11,7 +11,7 @@ import json
 import random
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import resources
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -36,6 +36,7 @@ group_per_minute = 100000
 bot_per_second = 10000.0
 bulk_per_second = 10000.0
 """
+API_TOKEN: Final = "of-a-program-that-may-leave-calls"
 PRIVATE_CHATS: Final = 9
 GROUPS: Final = 3
 _DRAINED_WITHIN_MS: Final = 60_000
@@ -128,12 +129,16 @@ class Living:
     load: Load
     clock: Clock
 
-    async def start(self, role: Role | Literal["run"], *, failpoint: str = "") -> LiveProcess:
+    async def start(
+        self, role: Role | Literal["run"], *words: str, failpoint: str = ""
+    ) -> LiveProcess:
         """Start one role, or all in one process, without waiting for it."""
-        environment = {"FERRYMAN_TESTING__FAILPOINT": failpoint} if failpoint else None
+        environment = dict(self.house.plan.environment)
+        if failpoint:
+            environment["FERRYMAN_TESTING__FAILPOINT"] = failpoint
         process = await LiveProcess.start(
             role,
-            ["-m", "bot", role, "--config", str(self.house.config)],
+            ["-m", "bot", role, *words, "--config", str(self.house.config)],
             log=self.house.log_of(role),
             environment=environment,
         )
@@ -223,13 +228,19 @@ async def set_webhook(built: House, bot: LiveBot, *, connections: int = 40) -> N
 
 
 @asynccontextmanager
-async def living(folder: Path, *, settings: str = SETTINGS) -> AsyncIterator[Living]:
+async def living(
+    folder: Path, *, settings: str = SETTINGS, has_webhook: bool = True
+) -> AsyncIterator[Living]:
     """A house with nothing started yet, its webhook set, and people who know the bot."""
     bot = made_up_bot(handlers=HANDLERS)
     clock = SystemClock()
+    (folder / "api.token").write_text(API_TOKEN, encoding="ascii")
+    (folder / "api.token").chmod(0o600)
+    environment = {"FERRYMAN_WEB__API_TOKEN_FILE": str(folder / "api.token")}
+    plan = Plan(folder, "", bots=(bot,), settings=settings, environment=environment)
     async with (
         simulator_process(limits="off") as sim,
-        house(Plan(folder, sim.api_url, bots=(bot,), settings=settings)) as built,
+        house(replace(plan, telegram_url=sim.api_url)) as built,
     ):
         control = sim.control
         await control.add_bot(bot.token)
@@ -241,5 +252,6 @@ async def living(folder: Path, *, settings: str = SETTINGS) -> AsyncIterator[Liv
             user = (await control.add_user(f"Member {n}")).id
             group = await control.add_chat("group", f"Group {n}", users=(user,), bots=(bot.id,))
             chats.append(Chat(user, group.id))
-        await set_webhook(built, bot)
+        if has_webhook:
+            await set_webhook(built, bot)
         yield Living(built, control, Load(control, bot, chats, corpus()), clock)

@@ -5,6 +5,7 @@ checkpoints hide their errors from everyone; ours do not, so the crossing asks f
 """
 
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -20,16 +21,10 @@ from tests.crash.crossing import Ground, Record, crossing
 from tests.crash.disk import Failure, Operation, Plan, disk
 from tests.crash.power import Power
 
-UPDATES = 16
-NTH_MAX = 60
-_WAYS = (
-    (Operation.READ, Failure.INPUT_OUTPUT, 1),
-    (Operation.WRITE, Failure.INPUT_OUTPUT, 1),
-    (Operation.SYNC, Failure.INPUT_OUTPUT, 1),
-    (Operation.WRITE, Failure.FULL, 1),
-    (Operation.WRITE, Failure.FULL, 12),
-    (Operation.SYNC, Failure.FULL, 1),
-)
+UPDATES = 48
+FULL_POINTS, ERROR_POINTS = 60, 100
+_FULL = ((Operation.WRITE, 1), (Operation.WRITE, 12), (Operation.SYNC, 1))
+_ERRORS = (Operation.READ, Operation.WRITE, Operation.SYNC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,37 +63,61 @@ async def _cross(folder: Path, plan: Plan) -> Found:
     )
 
 
-def _cases(step: int) -> list[Plan]:
+def _full(step: int, ways: Sequence[tuple[Operation, int]] = _FULL) -> list[Plan]:
+    """The disk is full at its n-th write, for one or for some, or says so at a sync."""
     return [
-        Plan(operation, nth, failure, times)
-        for nth in range(1, NTH_MAX + 1, step)
-        for operation, failure, times in _WAYS
+        Plan(operation, nth, Failure.FULL, times)
+        for nth in range(1, FULL_POINTS + 1, step)
+        for operation, times in ways
     ]
 
 
-async def _proven(folder: Path, plans: list[Plan]) -> None:
+def _errors(step: int) -> list[Plan]:
+    """The disk fails at its n-th read, write or sync."""
+    return [
+        Plan(operation, nth) for nth in range(1, ERROR_POINTS + 1, step) for operation in _ERRORS
+    ]
+
+
+async def _proven(folder: Path, plans: list[Plan], what: str) -> None:
     failures = 0
+    folder.mkdir()
     for number, plan in enumerate(plans):
         said = f"{plan}"
         found = await _cross(folder / str(number), plan)
         expected = DiskFull if plan.failure is Failure.FULL else StorageError
+        assert found.failed >= 1, f"this moment never came: {said}"
         assert found.lost == [], said
         assert found.lost_in_a_power_cut == [], said
-        assert found.failed == 0 or found.errors, f"nobody was told: {said}"
+        assert found.errors, f"nobody was told: {said}"
         assert {type(error) for error in found.errors} <= {expected}, said
         failures += found.failed
-    print(f"{len(plans)} disks, {failures} failures: nothing lost")
-    assert failures >= len(plans)
+    print(f"{what}: {len(plans)} points, {failures} failures, nothing lost")
 
 
 async def test_a_disk_that_fails_or_is_full_loses_nothing(tmp_path: Path) -> None:
     """A sample; whoever waited for a failed commit is told so, and by name."""
-    await _proven(tmp_path, _cases(step=7))
+    await _proven(tmp_path / "full", _full(step=11), "disk full")
+    await _proven(tmp_path / "errors", _errors(step=19), "I/O errors")
 
 
 @pytest.mark.prove
-async def test_a_disk_that_fails_at_any_moment_loses_nothing(tmp_path: Path) -> None:
-    await _proven(tmp_path, _cases(step=1))
+@pytest.mark.timeout(900)
+async def test_a_disk_that_is_full_at_any_moment_loses_nothing(
+    tmp_path: Path, *, full_proof: bool
+) -> None:
+    """At each of sixty writes; whole, also for a while, and at the sync."""
+    plans = _full(1) if full_proof else _full(1, [(Operation.WRITE, 1)])
+    await _proven(tmp_path / "full", plans, "disk full")
+
+
+@pytest.mark.prove
+@pytest.mark.timeout(900)
+async def test_a_disk_that_fails_at_any_moment_loses_nothing(
+    tmp_path: Path, *, full_proof: bool
+) -> None:
+    """At each of a hundred reads, writes and syncs; trimmed, at every third."""
+    await _proven(tmp_path / "errors", _errors(1 if full_proof else 3), "I/O errors")
 
 
 async def test_a_disk_that_fails_while_the_database_is_made_is_reported(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ import pytest
 from storage import cooldowns
 from storage.clock import SystemClock, remaining_ms
 from storage.lifecycle import BotName
-from storage.outgoing import METHODS
+from storage.methods import METHODS
 from tests.crash.books import read_books
 from tests.crash.living import HANDLERS, SETTINGS, set_webhook
 from tests.live.house import House, LiveBot, Plan, house, made_up_bot

@@ -37,7 +37,7 @@ SQL = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 
-TELEGRAM_ERRORS_DOOR = "sender/verdict.py"
+TELEGRAM_ERRORS_DOOR = "sender/phrases.py"
 TELEGRAM_ERRORS = re.compile(
     r"retry after|too many requests|bad request:|forbidden:|unauthorized$|conflict: terminated"
     r"|bot was (blocked|kicked)|user is deactivated|chat not found|upgraded to a supergroup"

@@ -1,6 +1,7 @@
 """Whatever happens to rows, in whatever order, the lanes say what the rows say."""
 
 import json
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -9,12 +10,12 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from storage import lanes, outbox, review
+from storage import cancelling, claims, lanes, outbox, pauses, review, withdrawals
 from storage.carriers import RawConnection
+from storage.claims import Claim
 from storage.database import Tx, connect
-from storage.lifecycle import OutboxState, Priority
+from storage.lifecycle import OutboxId, OutboxState, Priority, Withdrawal
 from storage.migrate import migrate
-from storage.outbox import Claim
 from tests.integration.storage.calls import BOT, call
 from tests.simulator.clock import VirtualClock
 
@@ -22,8 +23,8 @@ CHATS = st.sampled_from([1, 2, -3])
 PRIORITIES = st.sampled_from(list(Priority))
 
 
-def mark_sent(tx: Tx, claimed: outbox.Claim, *, lane_due_ms: int) -> None:
-    outbox.mark_sent(tx, [outbox.Accepted(claimed, 1, lane_due_ms)])
+def mark_sent(tx: Tx, claimed: claims.Claim, *, lane_due_ms: int) -> None:
+    claims.mark_sent(tx, [claims.Accepted(claimed, 1, lane_due_ms)])
 
 
 class Lanes(RuleBasedStateMachine):
@@ -68,19 +69,19 @@ class Lanes(RuleBasedStateMachine):
 
     @rule(priority=PRIORITIES)
     def claim(self, priority: Priority) -> None:
-        for item in outbox.heads(self.tx, BOT, priority, limit=1):
-            self.claims += outbox.claim(self.tx, [item], 1)
+        for item in claims.heads(self.tx, BOT, priority, limit=1):
+            self.claims += claims.claim(self.tx, [item], 1)
 
     @precondition(lambda self: self.claims)
     @rule(how=st.sampled_from(["sent", "requeue", "hold", "dead"]), wait_ms=st.integers(0, 3_000))
     def settle(self, how: str, wait_ms: int) -> None:
         claimed = self.claims.pop(0)
         due_ms = self.clock.now_ms() + wait_ms
-        endings = {
+        endings: dict[str, Callable[[Tx, Claim], object]] = {
             "sent": partial(mark_sent, lane_due_ms=due_ms),
-            "requeue": partial(outbox.requeue, due_ms=due_ms, spend_attempt=True, reason="r"),
-            "hold": partial(outbox.hold, state=OutboxState.UNCERTAIN, reason="r"),
-            "dead": partial(outbox.end, state=OutboxState.DEAD, reason="r"),
+            "requeue": partial(claims.requeue, due_ms=due_ms, spend_attempt=True, reason="r"),
+            "hold": partial(claims.hold, state=OutboxState.UNCERTAIN, reason="r"),
+            "dead": partial(claims.end, state=OutboxState.DEAD, reason="r"),
         }
         endings[how](self.tx, claimed)
 
@@ -103,6 +104,28 @@ class Lanes(RuleBasedStateMachine):
     @rule(chat=CHATS)
     def cancel(self, chat: int) -> None:
         outbox.cancel_lane(self.tx, BOT, f"c:{chat}", reason="r")
+
+    @rule(chat=CHATS, row=st.integers(1, 30))
+    def cancel_as_a_person(self, chat: int, row: int) -> None:
+        cancelling.by_ids(self.tx, BOT, [OutboxId(row)], reason="r")
+        if row % 5 == 0:
+            cancelling.by_lane(self.tx, BOT, f"c:{chat}", reason="r")
+
+    @rule(priority=PRIORITIES)
+    def step_out(self, priority: Priority) -> None:
+        held = review.held(self.tx, limit=1)
+        for head in claims.heads(self.tx, BOT, priority, limit=1) if held else ():
+            lanes.step_out(self.tx, BOT, head.id, waits_for=held[0].id, reason="r")
+
+    @rule(chat=CHATS)
+    def pause_and_resume(self, chat: int) -> None:
+        pauses.pause(self.tx, BOT, f"c:{chat}", reason="r", by_whom="ada")
+        pauses.resume(self.tx, BOT, f"c:{chat}")
+
+    @rule(chat=CHATS)
+    def a_person_answers(self, chat: int) -> None:
+        now_ms, what = self.clock.now_ms() + 1, Withdrawal.PERSON_ANSWERED
+        withdrawals.note(self.tx, BOT, f"c:{chat}", what, at_ms=now_ms)
 
     @rule(old=CHATS, new=CHATS)
     def move(self, old: int, new: int) -> None:

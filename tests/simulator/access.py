@@ -84,7 +84,7 @@ def _check_private(bot: Bot, user: User) -> None:
     if user.deactivated:
         raise forbidden("user is deactivated")
     if user.id in bot.blocked_by:
-        raise forbidden("bot was blocked by the user")
+        raise Refused(403, "bot was blocked by the user", inner="USER_IS_BLOCKED")
     if user.id not in bot.met:
         raise forbidden("bot can't initiate conversation with a user")
 

@@ -37,9 +37,17 @@ def gateway_page(status: int) -> Reply:
     return Reply(status, page.encode(), HTML_HEADERS)
 
 
-def hidden_flood(wait_s: int) -> Reply:
-    """A flood inside a 400; its text is the only source of the wait."""
-    return refuse(400, f"Bad Request: too Many Requests: retry after {wait_s}")
+def hidden_flood(wait_s: int, *, is_wrapped: bool = False) -> Reply:
+    """A flood inside a 400, or inside an album's error; its text is the only source of the wait."""
+    inner = f"Too Many Requests: retry after {wait_s}"
+    if is_wrapped:
+        return refuse(400, "Bad Request: " + item_failed(1, inner))
+    return refuse(400, f"Bad Request: {inner[0].lower()}{inner[1:]}")
+
+
+def item_failed(number: int, inner: str) -> str:
+    """Tell of one message among several; what Telegram said of it is not rewritten inside."""
+    return f'failed to send message #{number} with the error message "{inner}"'
 
 
 def description_in(reply: Reply) -> str:

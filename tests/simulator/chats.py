@@ -67,6 +67,8 @@ class Chat:
     migrated_to: int | None = None
     deleted: bool = False
     is_forum: bool = False
+    # Members who are no administrators wait so long between their messages.
+    slow_s: int = 0
 
     def to_json(self) -> JsonObject:
         """Telegram's `Chat`."""
@@ -97,10 +99,15 @@ class Message:
     chat: JsonObject
     sender: JsonObject | None
     content: Formatted = field(default_factory=lambda: Formatted(""))
+    # The content stands under a photo or the like.
+    is_caption: bool = False
     keyboard: Keyboard = ()
     reply_to: "Message | None" = None
     edit_date_s: int | None = None
     deleted: bool = False
+    pinned: bool = False
+    # By bot.
+    reactions: dict[int, tuple[str, ...]] = field(default_factory=dict)
     # The bot that sent it, if one did.
     bot_id: int | None = None
     # The updates that tell bots of it, as (bot, update).
@@ -119,9 +126,10 @@ class Message:
         if with_reply and self.reply_to is not None:
             shown["reply_to_message"] = self.reply_to.to_json(with_reply=False)
         if self.content.text:
-            shown["text"] = self.content.text
+            shown["caption" if self.is_caption else "text"] = self.content.text
         if self.content.entities:
-            shown["entities"] = [entity.to_json() for entity in self.content.entities]
+            name = "caption_entities" if self.is_caption else "entities"
+            shown[name] = [entity.to_json() for entity in self.content.entities]
         if self.keyboard:
             shown["reply_markup"] = {"inline_keyboard": [list(row) for row in self.keyboard]}
         return shown | self.extra

@@ -5,12 +5,14 @@
 
 World   add_bot(token) -> BotView · add_user(first_name) -> UserView
         add_chat(kind, title) -> ChatView
-People  says edits deletes presses blocks unblocks deactivates adds_bot kicks_bot
-        upgrades dissolves (a chat left out means the private chat of user and bot)
+        stars(bot, tenths)
+People  says edits deletes presses asks_inline checks_out stops_generation blocks unblocks
+        deactivates adds_bot kicks_bot slows upgrades dissolves
+        (a chat left out means the private chat of user and bot)
 Bot API inject(bot, update) · redeliver(bot, update_id)
         webhook(bot) -> what getWebhookInfo would tell
 Faults  arm(fault, method=…, bot=…, chat=…, contains=…, times=…) · plan(Rule) for `skip`
-        heal() · release() (ends every Hang) · goes_down() · comes_back()
+        chances(seed, table) · heal() · release() (ends every Hang) · goes_down() · comes_back()
         limits("telegram" | "strict" | "generous" | "off", chat_burst=…)
 Truth   ledger() -> Ledger (all queries of ledger.py work on it)
         conversation(bot, chat) -> [MessageView]
@@ -23,7 +25,7 @@ Ids: `bot` is the bot's numeric id (the part of its token before the colon), `us
 Telegram's ids. Faults are the values of faults.py: `await sim.arm(Flood(3), method="sendMessage")`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from types import TracebackType
 from typing import Any, Self
@@ -139,6 +141,10 @@ class Control:
         """Let the bot's token be refused with 401 from now on."""
         await self._ask("revoke", bot=bot)
 
+    async def stars(self, bot: int, tenths: int) -> None:
+        """Give a bot what it can pay for broadcasts with, in tenths of a Star."""
+        await self._ask("stars", bot=bot, tenths=tenths)
+
     async def add_user(
         self,
         first_name: str,
@@ -224,6 +230,24 @@ class Control:
             "presses", user=user, message_id=message_id, data=data, bot=bot, chat=chat
         )
         return str(pressed["callback_query_id"])
+
+    async def asks_inline(self, user: int, text: str, *, bot: int) -> str:
+        """A person asks the bot from another chat; the id of the inline query."""
+        asked = await self._ask("asks_inline", user=user, text=text, bot=bot)
+        return str(asked["query_id"])
+
+    async def checks_out(self, user: int, payload: str, *, bot: int) -> str:
+        """A person is about to pay; the id of the pre-checkout query."""
+        asked = await self._ask("checks_out", user=user, payload=payload, bot=bot)
+        return str(asked["query_id"])
+
+    async def stops_generation(self, user: int, draft_id: int, *, bot: int) -> None:
+        """A person stops a text that the bot is writing before their eyes."""
+        await self._ask("stops_generation", user=user, draft_id=draft_id, bot=bot)
+
+    async def slows(self, user: int, seconds: int, *, chat: int) -> None:
+        """A creator puts a supergroup into slow mode; 0 ends it."""
+        await self._ask("slows", user=user, seconds=seconds, chat=chat)
 
     async def blocks(self, user: int, *, bot: int) -> None:
         """A person blocks a bot."""
@@ -315,6 +339,14 @@ class Control:
         """Add a rule to the plan of faults; rules are asked in the order of their adding."""
         words = asdict(rule) | {"fault": faults.to_json(rule.fault)}
         await self._ask("arm", **words)
+
+    async def chances(self, seed: int, table: Sequence[tuple[float, faults.Fault]]) -> None:
+        """Let each call that changes a chat meet a fault by chance, as often as its share says.
+
+        Planned faults come first; `heal` ends this too.
+        """
+        shares = [(share, faults.to_json(fault)) for share, fault in table]
+        await self._ask("chances", seed=seed, table=shares)
 
     async def heal(self) -> None:
         """Forget every planned fault; floods already ordered run on."""

@@ -4,6 +4,7 @@
 this is an edge, and a mistyped test should fail where it is wrong.
 """
 
+import random
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TypeVar
@@ -96,6 +97,35 @@ class _Presses(Words):
     chat: int | None = None
 
 
+class _AsksInline(Words):
+    user: int
+    text: str
+    bot: int
+
+
+class _ChecksOut(Words):
+    user: int
+    payload: str
+    bot: int
+
+
+class _StopsGeneration(Words):
+    user: int
+    draft_id: int
+    bot: int
+
+
+class _Slows(Words):
+    user: int
+    seconds: int
+    chat: int
+
+
+class _Stars(Words):
+    bot: int
+    tenths: int
+
+
 class _UserAndBot(Words):
     user: int
     bot: int
@@ -141,6 +171,11 @@ class _Arm(Words):
     contains: str | None = None
     skip: int = 0
     times: int | None = 1
+
+
+class _Chances(Words):
+    seed: int
+    table: list[tuple[float, dict[str, object]]]
 
 
 class _Limits(Words):
@@ -243,6 +278,36 @@ def presses(world: World, words: _Presses) -> JsonObject:
     return {"callback_query_id": query.id}
 
 
+def asks_inline(world: World, words: _AsksInline) -> JsonObject:
+    """A person asks the bot from another chat."""
+    query = world.telegram.people.asks_inline(words.user, words.text, bot_id=words.bot)
+    return {"query_id": query.id}
+
+
+def checks_out(world: World, words: _ChecksOut) -> JsonObject:
+    """A person is about to pay."""
+    query = world.telegram.people.checks_out(words.user, words.payload, bot_id=words.bot)
+    return {"query_id": query.id}
+
+
+def stops_generation(world: World, words: _StopsGeneration) -> JsonObject:
+    """A person has read enough of a draft."""
+    world.telegram.people.stops_generation(words.user, words.draft_id, bot_id=words.bot)
+    return {}
+
+
+def slows(world: World, words: _Slows) -> JsonObject:
+    """A supergroup goes into slow mode."""
+    world.telegram.people.slows(words.user, words.seconds, chat_id=words.chat)
+    return {}
+
+
+def stars(world: World, words: _Stars) -> JsonObject:
+    """Give a bot what it can pay for broadcasts with."""
+    world.bot(words.bot).stars_tenths = words.tenths
+    return {}
+
+
 def blocks(world: World, words: _UserAndBot) -> JsonObject:
     """A person blocks a bot."""
     world.telegram.people.blocks(words.user, bot_id=words.bot)
@@ -316,6 +381,13 @@ def arm(world: World, words: _Arm) -> JsonObject:
     return {}
 
 
+def chances(world: World, words: _Chances) -> JsonObject:
+    """Let faults come by seeded chance."""
+    table = tuple((share, faults.from_json(fault)) for share, fault in words.table)
+    world.telegram.faults.chances = faults.Chances(random.Random(words.seed).random, table)
+    return {}
+
+
 def heal(world: World, _: _Nothing) -> JsonObject:
     """Forget every planned fault."""
     world.telegram.faults.clear()
@@ -369,6 +441,11 @@ VERBS: dict[str, Verb] = {
     "edits": _verb(_Edits, edits),
     "deletes": _verb(_Deletes, deletes),
     "presses": _verb(_Presses, presses),
+    "asks_inline": _verb(_AsksInline, asks_inline),
+    "checks_out": _verb(_ChecksOut, checks_out),
+    "stops_generation": _verb(_StopsGeneration, stops_generation),
+    "slows": _verb(_Slows, slows),
+    "stars": _verb(_Stars, stars),
     "blocks": _verb(_UserAndBot, blocks),
     "unblocks": _verb(_UserAndBot, unblocks),
     "deactivates": _verb(_User, deactivates),
@@ -381,6 +458,7 @@ VERBS: dict[str, Verb] = {
     "webhook": _verb(_Bot, webhook),
     "delivery": _verb(_Delivery, delivery),
     "arm": _verb(_Arm, arm),
+    "chances": _verb(_Chances, chances),
     "heal": _verb(_Nothing, heal),
     "release": _verb(_Nothing, release),
     "limits": _verb(_Limits, limits),

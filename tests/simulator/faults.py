@@ -5,7 +5,7 @@ seeded chance. Pure: chance comes in through the constructor.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, fields
 from enum import StrEnum
 from typing import Literal, TypeAlias
 
@@ -95,18 +95,55 @@ class Refusal:
     parameters: JsonObject | None = None
 
 
-Fault: TypeAlias = (
-    Flood
-    | BareFlood
-    | HiddenFlood
-    | Hold
-    | Cut
-    | Hang
-    | ServerError
-    | Gateway
-    | Truncated
-    | Refusal
-)
+@dataclass(frozen=True, slots=True)
+class SiblingFlood:
+    """A flood of a chat whose queued sends fail with it: all that comes within so long a time.
+
+    They are told the same wait and do not prolong it (telegram.md §2.3).
+    """
+
+    retry_after_s: int
+    within_ms: int = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """The Bot API server's own guard: 60 s, told after a pause; nothing went on to Telegram."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exhausted:
+    """The server tried by itself for seconds and gave up: 8 for a lost link, 1 for a busy worker.
+
+    The wait begins when it is told, after `EXHAUSTED_MS`; nothing was carried out.
+    """
+
+    retry_after_s: Literal[1, 8] = 8
+
+
+@dataclass(frozen=True, slots=True)
+class HalfAlbum:
+    """One message of several is not sent; the others are, and the answer is one error for all.
+
+    `item` counts from 1; `inner` is Telegram's own text, which nobody rewrites inside the error.
+    A call of a single message is refused with `inner` as it stands.
+    """
+
+    item: int = 1
+    inner: str = "Message was not sent"
+    code: int = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Unnumbered:
+    """Carried out, but its message has no number yet: a video that the server has scheduled."""
+
+
+# Nothing is carried out, and the call is told so.
+Refusing: TypeAlias = Flood | BareFlood | HiddenFlood | SiblingFlood | Guard | Exhausted | Refusal
+# Something goes wrong on the way there, inside, or on the way back.
+Losing: TypeAlias = Hold | Cut | Hang | ServerError | Gateway | Truncated | HalfAlbum | Unnumbered
+Fault: TypeAlias = Refusing | Losing
 
 _KINDS: dict[str, type[Fault]] = {
     kind.__name__: kind
@@ -121,8 +158,26 @@ _KINDS: dict[str, type[Fault]] = {
         Gateway,
         Truncated,
         Refusal,
+        SiblingFlood,
+        Guard,
+        Exhausted,
+        HalfAlbum,
+        Unnumbered,
     )
 }
+GUARD_S, GUARD_MS = 60, 3_000
+EXHAUSTED_MS = {8: 7_000, 1: 8_000}
+# What changes a chat: the calls whose faults matter, and which chance may meet.
+CHANGING = frozenset(
+    {
+        *("sendMessage", "sendPhoto", "sendAudio", "sendDocument", "sendVideo", "sendAnimation"),
+        *("sendVoice", "sendVideoNote", "sendSticker", "sendMediaGroup", "sendLocation"),
+        *("sendVenue", "sendContact", "sendPoll", "sendDice", "copyMessage", "copyMessages"),
+        *("forwardMessage", "forwardMessages", "editMessageText", "editMessageCaption"),
+        *("editMessageMedia", "editMessageReplyMarkup", "deleteMessage", "deleteMessages"),
+        *("pinChatMessage", "unpinChatMessage", "setMessageReaction", "stopPoll"),
+    }
+)
 
 
 def to_json(fault: Fault) -> JsonObject:
@@ -182,12 +237,8 @@ class Chances:
 
     draw: Callable[[], float]
     table: tuple[tuple[float, Fault], ...]
-    # Reading calls are spared unless named here.
-    methods: frozenset[str] = field(
-        default_factory=lambda: frozenset(
-            {"sendMessage", "editMessageText", "editMessageReplyMarkup", "deleteMessage"}
-        )
-    )
+    # Everything else is spared unless it is named here.
+    methods: frozenset[str] = CHANGING
 
 
 class FaultPlan:

@@ -1,24 +1,30 @@
 """The parameters of each method, and the reading of a form against them.
 
 Stricter than Telegram, which ignores what it does not know: an unknown parameter, a missing one or
-a value of the wrong type is refused and noted as a bug of the client. The tables follow Bot API
-10.2; a test compares them with an excerpt of the published description.
+a value of the wrong type is refused and noted as a bug of the client. The tables are the published
+description of Bot API 10.2 itself (tests/data/botapi).
 """
 
 import json
 import re
 from collections.abc import Mapping
 from enum import StrEnum
+from pathlib import Path
+from typing import Any
 
 from tests.simulator.wire import JsonObject, Refused
 
+PUBLISHED = Path(__file__).parents[1] / "data" / "botapi" / "excerpt-10.2.json"
+
 _INTEGER = re.compile(r"-?\d{1,19}")
+_NUMBER = re.compile(r"-?\d{1,19}(\.\d{1,19})?")
 
 
 class Kind(StrEnum):
     """How a value is written."""
 
     INTEGER = "integer"
+    NUMBER = "number"
     TEXT = "text"
     FLAG = "flag"
     OBJECT = "object"
@@ -27,92 +33,48 @@ class Kind(StrEnum):
     FILE = "file"
 
 
-_TARGET = {"chat_id": Kind.CHAT, "message_id": Kind.INTEGER}
+_NAMED: Mapping[str, Kind] = {
+    "Integer": Kind.INTEGER,
+    "Float": Kind.NUMBER,
+    "String": Kind.TEXT,
+    "Boolean": Kind.FLAG,
+    "InputFile": Kind.FILE,
+}
+# Telegram's words when something that must be there is not; the rest are named by themselves.
+_MISSING: Mapping[str, str] = {
+    "chat_id": "chat_id is empty",
+    "message_id": "message identifier is empty",
+    "action": "wrong parameter action in request",
+    "sendMessage.text": "message text is empty",
+}
+
+
+def _kind(types: list[str]) -> Kind:
+    if types == ["Integer", "String"]:
+        return Kind.CHAT
+    return Kind.LIST if types[0].startswith("Array of") else _NAMED.get(types[0], Kind.OBJECT)
+
+
+def _published() -> dict[str, list[dict[str, Any]]]:
+    methods: dict[str, list[dict[str, Any]]] = json.loads(PUBLISHED.read_text("utf-8"))["methods"]
+    return methods
+
+
+def _words(method: str, name: str) -> str:
+    return _MISSING.get(f"{method}.{name}", _MISSING.get(name, f'parameter "{name}" is required'))
+
 
 FIELDS: dict[str, dict[str, Kind]] = {
-    "getMe": {},
-    "getUpdates": {
-        "offset": Kind.INTEGER,
-        "limit": Kind.INTEGER,
-        "timeout": Kind.INTEGER,
-        "allowed_updates": Kind.LIST,
-    },
-    "setWebhook": {
-        "url": Kind.TEXT,
-        "certificate": Kind.FILE,
-        "ip_address": Kind.TEXT,
-        "max_connections": Kind.INTEGER,
-        "allowed_updates": Kind.LIST,
-        "drop_pending_updates": Kind.FLAG,
-        "secret_token": Kind.TEXT,
-    },
-    "deleteWebhook": {"drop_pending_updates": Kind.FLAG},
-    "getWebhookInfo": {},
-    "sendMessage": {
-        "business_connection_id": Kind.TEXT,
-        "chat_id": Kind.CHAT,
-        "message_thread_id": Kind.INTEGER,
-        "direct_messages_topic_id": Kind.INTEGER,
-        "receiver_user_id": Kind.INTEGER,
-        "callback_query_id": Kind.TEXT,
-        "text": Kind.TEXT,
-        "parse_mode": Kind.TEXT,
-        "entities": Kind.LIST,
-        "link_preview_options": Kind.OBJECT,
-        "disable_notification": Kind.FLAG,
-        "protect_content": Kind.FLAG,
-        "allow_paid_broadcast": Kind.FLAG,
-        "message_effect_id": Kind.TEXT,
-        "suggested_post_parameters": Kind.OBJECT,
-        "reply_parameters": Kind.OBJECT,
-        "reply_markup": Kind.OBJECT,
-    },
-    "editMessageText": {
-        "business_connection_id": Kind.TEXT,
-        **_TARGET,
-        "inline_message_id": Kind.TEXT,
-        "text": Kind.TEXT,
-        "parse_mode": Kind.TEXT,
-        "entities": Kind.LIST,
-        "link_preview_options": Kind.OBJECT,
-        "rich_message": Kind.OBJECT,
-        "reply_markup": Kind.OBJECT,
-    },
-    "editMessageReplyMarkup": {
-        "business_connection_id": Kind.TEXT,
-        **_TARGET,
-        "inline_message_id": Kind.TEXT,
-        "reply_markup": Kind.OBJECT,
-    },
-    "deleteMessage": dict(_TARGET),
-    "answerCallbackQuery": {
-        "callback_query_id": Kind.TEXT,
-        "text": Kind.TEXT,
-        "show_alert": Kind.FLAG,
-        "url": Kind.TEXT,
-        "cache_time": Kind.INTEGER,
-    },
-    "sendChatAction": {
-        "business_connection_id": Kind.TEXT,
-        "chat_id": Kind.CHAT,
-        "message_thread_id": Kind.INTEGER,
-        "action": Kind.TEXT,
-    },
-    "getChat": {"chat_id": Kind.CHAT},
+    method: {each["name"]: _kind(each["types"]) for each in parameters}
+    for method, parameters in _published().items()
 }
-
 # What must be there, with Telegram's words when it is not.
 REQUIRED: dict[str, dict[str, str]] = {
-    "setWebhook": {"url": 'parameter "url" is required'},
-    "sendMessage": {"chat_id": "chat_id is empty", "text": "message text is empty"},
-    "deleteMessage": {"chat_id": "chat_id is empty", "message_id": "message identifier is empty"},
-    "answerCallbackQuery": {"callback_query_id": 'parameter "callback_query_id" is required'},
-    "sendChatAction": {
-        "chat_id": "chat_id is empty",
-        "action": "wrong parameter action in request",
-    },
-    "getChat": {"chat_id": "chat_id is empty"},
+    method: {each["name"]: _words(method, each["name"]) for each in parameters if each["required"]}
+    for method, parameters in _published().items()
 }
+# The file of a parameter, or of a part of one, that came beside the form.
+ATTACHED = "attach://"
 
 
 class Args:
@@ -135,6 +97,12 @@ class Args:
         value = self._values.get(name, default)
         assert isinstance(value, int), name
         return value
+
+    def number(self, name: str, default: float = 0.0) -> float:
+        """A number, whole or not."""
+        value = self._values.get(name, default)
+        assert isinstance(value, int | float), name
+        return float(value)
 
     def flag(self, name: str) -> bool:
         """A boolean, false when left out."""
@@ -159,14 +127,16 @@ def bug(text: str) -> Refused:
 def read(method: str, form: Mapping[str, str], files: Mapping[str, bytes]) -> Args:
     """Check a form; raises Refused, marked as a client's bug, for the first fault found."""
     known = FIELDS[method]
-    for name in [*form, *files]:
+    for name in form:
         if name not in known:
             raise bug(f'unknown parameter "{name}" of {method}')
     for name in files:
-        if known[name] is not Kind.FILE:
+        if name not in known and not any(ATTACHED + name in text for text in form.values()):
+            raise bug(f'unknown parameter "{name}" of {method}')
+        if name in known and known[name] is not Kind.FILE:
             raise bug(f'parameter "{name}" of {method} takes no file')
     for name, words in REQUIRED.get(method, {}).items():
-        if name not in form:
+        if name not in form and name not in files:
             raise bug(words)
     return Args(form, {name: _value(known[name], name, text) for name, text in form.items()})
 
@@ -179,6 +149,10 @@ def _value(kind: Kind, name: str, text: str) -> object:
             if _INTEGER.fullmatch(text) is None:
                 raise bug(f'parameter "{name}" must be an Integer')
             return int(text)
+        case Kind.NUMBER:
+            if _NUMBER.fullmatch(text) is None:
+                raise bug(f'parameter "{name}" must be a Float')
+            return float(text)
         case Kind.CHAT:
             if _INTEGER.fullmatch(text) is not None:
                 return int(text)

@@ -36,6 +36,11 @@ class Arrival:
     early_by_ms: int
     flood_ordered_at_ms: int | None
     client_bug: str | None
+    # How many messages it counts for, and how many it really left.
+    items: int = 1
+    messages_left: int = 0
+    # What it has cost, in tenths of a Star.
+    paid_tenths: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +51,7 @@ class Accepted:
     bot_id: int
     chat_id: int
     message_id: int
+    # What it says: its text or caption, or else what it shows.
     text: str
 
 
@@ -179,7 +185,7 @@ class Ledger:
         return dict(self._ends[bot_id])
 
     def chat_maxima(self, width_ms: int) -> list[Excess]:
-        """Most admitted calls in any sliding window, for each chat."""
+        """Most admitted messages and edits in any sliding window, for each chat."""
         return self._maxima(width_ms, lambda a: a.chat_id is not None, by_chat=True)
 
     def group_maxima(self, width_ms: int) -> list[Excess]:
@@ -187,7 +193,7 @@ class Ledger:
         return self._maxima(width_ms, lambda a: a.is_group, by_chat=True)
 
     def bot_maxima(self, width_ms: int) -> list[Excess]:
-        """Most admitted calls in any sliding window, for each bot."""
+        """Most admitted calls in any sliding window, for each bot; what was paid for is free."""
         return self._maxima(width_ms, lambda _: True, by_chat=False)
 
     def export(self) -> list[JsonObject]:
@@ -210,7 +216,8 @@ class Ledger:
         moments: defaultdict[tuple[int, int | None], list[int]] = defaultdict(list)
         for a in self.of(Arrival):
             if a.charged and a.bot_id is not None and wanted(a):
-                moments[a.bot_id, a.chat_id if by_chat else None].append(a.at_ms)
+                items = a.items if by_chat else a.items - a.paid_tenths
+                moments[a.bot_id, a.chat_id if by_chat else None] += [a.at_ms] * items
         return [
             Excess(bot_id, chat_id, width_ms, most_within(times, width_ms))
             for (bot_id, chat_id), times in sorted(moments.items(), key=str)

@@ -20,10 +20,12 @@ from tests.simulator.broken_answers import (
     hidden_flood,
     method_in_answer,
 )
+from tests.simulator.chats import Standing
 from tests.simulator.clock import Clock
 from tests.simulator.deliverer import Answered, Fate, Outcome
 from tests.simulator.faults import Acceptance, Fault, FaultPlan, Target
 from tests.simulator.forms import Args
+from tests.simulator.guard import Guard
 from tests.simulator.ledger import Arrival, Ledger
 from tests.simulator.limits import TELEGRAM, Charge, Limiter, LimitRules, Ruling, Scope
 from tests.simulator.method_table import METHODS
@@ -59,21 +61,43 @@ class _Visit:
     charged: bool = False
     effect: bool = False
     message_id: int | None = None
+    items: int = 1
+    left: int = 0
+    paid: int = 0
+    slow_ms: int = 0
     fault: Fault | None = None
     ruling: Ruling = field(default_factory=lambda: Ruling(None))
     client_bug: str | None = None
     description: str = ""
 
     @property
+    def wants_to_pay(self) -> bool:
+        """Whether it asks to be let through beyond what is free."""
+        return self.form.get("allow_paid_broadcast") == "true"
+
+    @property
     def charge(self) -> Charge | None:
         """What it counts against, if anything."""
         match self.method.cost:
-            case Cost.CHAT:
-                return Charge(self.bot.id, self.chat_id, self.is_group)
+            case Cost.CHAT | Cost.SEND:
+                is_send = self.method.cost is Cost.SEND
+                return Charge(
+                    self.bot.id,
+                    self.chat_id,
+                    self.is_group,
+                    items=self.items,
+                    is_paid=self.wants_to_pay and self.bot.stars_tenths >= self.items,
+                    slow_ms=self.slow_ms if is_send else 0,
+                )
             case Cost.BOT:
                 return Charge(self.bot.id, None, is_group=False)
             case Cost.FREE | Cost.READ:
                 return None
+
+
+def said_in(form: Mapping[str, str]) -> str:
+    """The words of a call, by which a plan may name it."""
+    return form.get("text", form.get("caption", ""))
 
 
 class Telegram:
@@ -92,6 +116,7 @@ class Telegram:
         self.state = State(clock, self.limiter, seed)
         self.people = People(self.state)
         self.faults = FaultPlan(chances)
+        self.guard = Guard()
         # False: nobody answers at Telegram's address.
         self.reachable = True
 
@@ -138,20 +163,40 @@ class Telegram:
             chat_id=chat_id,
             is_group=chat_id in self.state.chats and "business_connection_id" not in form,
             at_ms=self.clock.now_ms(),
+            slow_ms=self._slow_ms(bot, chat_id),
         )
         reply = self._judge(visit)
+        self._remember(visit, reply)
         self._write_down(visit, reply)
         return reply
 
+    def _slow_ms(self, bot: Bot, chat_id: int | None) -> int:
+        chat = None if chat_id is None else self.state.chats.get(chat_id)
+        if chat is None or chat.standing(bot.id) is not Standing.MEMBER:
+            return 0
+        return chat.slow_s * 1000
+
+    def _remember(self, visit: _Visit, reply: Reply) -> None:
+        """What is sent and not yet answered stands in the server's own way."""
+        is_unsent = reply.hold_ms > 0 or reply.silence is not None
+        if is_unsent and visit.method.cost is Cost.SEND and visit.charged:
+            scope = Scope(visit.bot.id, visit.chat_id)
+            until_ms = visit.at_ms + reply.hold_ms
+            self.guard.took(scope, visit.items, until_ms=until_ms, silence=reply.silence)
+
     def _judge(self, visit: _Visit) -> Reply:
         charge = visit.charge
+        if charge is not None and visit.method.cost is Cost.SEND:
+            scope = Scope(visit.bot.id, visit.chat_id)
+            if self.guard.refuses(scope, visit.at_ms):
+                return self._guarded(visit)
         if charge is not None:
             ignored = self.limiter.ignored(charge, visit.at_ms)
             if ignored is not None:
                 visit.ruling = ignored
                 return self._flooded(visit, ignored)
         visit.fault = self.faults.take(
-            Target(visit.bot.id, visit.method.name, visit.chat_id, visit.form.get("text", ""))
+            Target(visit.bot.id, visit.method.name, visit.chat_id, said_in(visit.form))
         )
         if visit.fault is None:
             return self._carry_out(visit)
@@ -160,22 +205,54 @@ class Telegram:
             visit.description = description_in(reply)
         return reply
 
-    def _carry_out(self, visit: _Visit) -> Reply:
+    def _carry_out(
+        self, visit: _Visit, *, half: faults.HalfAlbum | None = None, unnumbered: bool = False
+    ) -> Reply:
         try:
             args = forms.read(visit.method.name, visit.form, visit.files)
-            if (charge := visit.charge) is not None:
-                visit.ruling = self.limiter.admit(charge, visit.at_ms)
-                if visit.ruling.flood is not None:
-                    return self._flooded(visit, visit.ruling)
-                visit.charged = True
-            result = visit.method.handle(Call(self.state, visit.bot, args, visit.files))
+            visit.items = visit.method.count(args)
+            refusal = self._admit(visit)
+            if refusal is not None:
+                return refusal
+            call = Call(self.state, visit.bot, args, visit.files, half, unnumbered)
+            result = visit.method.handle(call)
         except Refused as refused:
             visit.description = refused.description
             visit.client_bug = refused.description if refused.client_bug else None
             return refuse(refused.code, refused.description, refused.parameters)
         visit.effect = visit.method.cost is not Cost.READ
-        visit.message_id = result.message_id
+        visit.message_id, visit.left = result.message_id, result.left
+        visit.paid = visit.ruling.paid_items
+        visit.bot.stars_tenths -= visit.paid
+        if result.hidden_by is not None:
+            visit.description = result.hidden_by.description
+            return refuse(result.hidden_by.code, visit.description)
         return replace(accept(result.value, result.description), waiting=result.waiting)
+
+    def _admit(self, visit: _Visit) -> Reply | None:
+        """Count a call against the limits; what it is told when they don't let it in."""
+        charge = visit.charge
+        if charge is None:
+            return None
+        if visit.wants_to_pay and not charge.is_paid:
+            above = self.limiter.above_free(charge, visit.at_ms)
+            if above:
+                # The server tries to charge for seconds, and reports no more than this.
+                return self._exhausted(visit, 1)
+        visit.ruling = self.limiter.admit(charge, visit.at_ms)
+        if visit.ruling.flood is not None:
+            return self._flooded(visit, visit.ruling)
+        visit.charged = True
+        return None
+
+    def _guarded(self, visit: _Visit) -> Reply:
+        visit.description = f"Too Many Requests: retry after {faults.GUARD_S}"
+        return replace(flooded(faults.GUARD_S), hold_ms=faults.GUARD_MS)
+
+    def _exhausted(self, visit: _Visit, wait_s: int) -> Reply:
+        hold_ms = faults.EXHAUSTED_MS[wait_s]
+        visit.description = f"Too Many Requests: retry after {wait_s}"
+        return replace(flooded(wait_s), hold_ms=hold_ms)
 
     def _flooded(self, visit: _Visit, ruling: Ruling) -> Reply:
         assert ruling.flood is not None
@@ -189,6 +266,11 @@ class Telegram:
     # Faults
 
     def _meet(self, visit: _Visit, fault: Fault) -> Reply:
+        if isinstance(fault, faults.Refusing):
+            return self._refused(visit, fault)
+        return self._lost(visit, fault)
+
+    def _refused(self, visit: _Visit, fault: faults.Refusing) -> Reply:
         match fault:
             case faults.Flood():
                 return self._order(visit, fault)
@@ -196,7 +278,23 @@ class Telegram:
                 return bare_flood(form)
             case faults.HiddenFlood(retry_after_s=wait_s):
                 self._order(visit, faults.Flood(wait_s))
-                return hidden_flood(wait_s)
+                return hidden_flood(wait_s, is_wrapped=visit.method.is_multiple)
+            case faults.SiblingFlood(retry_after_s=wait_s, within_ms=within_ms):
+                reply = self._order(visit, faults.Flood(wait_s))
+                assert visit.ruling.flood is not None
+                self.limiter.order_siblings(visit.ruling.flood, visit.at_ms + within_ms)
+                return reply
+            case faults.Guard():
+                return self._guarded(visit)
+            case faults.Exhausted(retry_after_s=wait_s):
+                return self._exhausted(visit, wait_s)
+            case faults.Refusal(code=code, description=description, parameters=parameters):
+                return refuse(code, description, parameters)
+            case _:
+                assert_never(fault)
+
+    def _lost(self, visit: _Visit, fault: faults.Losing) -> Reply:
+        match fault:
             case faults.Hold(ms=ms):
                 return replace(self._carry_out(visit), hold_ms=ms)
             case faults.Cut(acceptance=acceptance, reset=reset):
@@ -218,8 +316,12 @@ class Telegram:
                 if short:
                     return replace(reply, ending=Ending.HALF)
                 return replace(reply, body=reply.body[: len(reply.body) // 2])
-            case faults.Refusal(code=code, description=description, parameters=parameters):
-                return refuse(code, description, parameters)
+            case faults.HalfAlbum(inner=inner, code=code):
+                if visit.method.is_multiple:
+                    return self._carry_out(visit, half=fault)
+                return refuse(code, f"{HTTPStatus(code).phrase}: {inner}")
+            case faults.Unnumbered():
+                return self._carry_out(visit, unnumbered=True)
             case _:
                 assert_never(fault)
 
@@ -295,6 +397,9 @@ class Telegram:
                 early_by_ms=visit.ruling.early_by_ms,
                 flood_ordered_at_ms=visit.ruling.ordered_at_ms,
                 client_bug=visit.client_bug,
+                items=visit.items,
+                messages_left=visit.left,
+                paid_tenths=visit.paid,
             )
         )
         self.state.tell("arrival", visit.bot.id, visit.chat_id, method=visit.method.name)

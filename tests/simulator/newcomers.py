@@ -10,7 +10,13 @@ from typing import TypeGuard
 from tests.simulator.chats import Chat, ChatType, Conversation, Message, Standing, User
 from tests.simulator.entities import Entity, Formatted
 from tests.simulator.keyboards import Keyboard
-from tests.simulator.state import Bot, Query, State
+from tests.simulator.state import (
+    CHECKOUT_WINDOW_MS,
+    INLINE_WINDOW_MS,
+    Bot,
+    Query,
+    State,
+)
 from tests.simulator.wire import JsonObject
 
 _MESSAGES = frozenset(
@@ -23,6 +29,11 @@ _MESSAGES = frozenset(
         "edited_business_message",
     }
 )
+_WINDOWS_MS = {
+    "inline_query": INLINE_WINDOW_MS,
+    "pre_checkout_query": CHECKOUT_WINDOW_MS,
+    "shipping_query": CHECKOUT_WINDOW_MS,
+}
 _OWN_FIELDS = frozenset(
     {"message_id", "date", "edit_date", "chat", "from", "text", "entities", "reply_markup"}
 )
@@ -41,6 +52,8 @@ def introduce(state: State, bot: Bot, kind: str, payload: JsonObject) -> None:
         keep_message(state, bot, payload)
     elif kind == "callback_query":
         _press(state, bot, payload)
+    elif kind in _WINDOWS_MS:
+        _ask(state, bot, kind, payload)
     elif kind == "my_chat_member":
         _stand(state, bot, payload)
 
@@ -136,6 +149,22 @@ def _press(state: State, bot: Bot, payload: JsonObject) -> None:
     state.queries[query_id] = Query(
         query_id, bot.id, user_id, chat_id, message_id, state.clock.now_ms()
     )
+
+
+def _ask(state: State, bot: Bot, kind: str, payload: JsonObject) -> None:
+    """A question that is no button press waits for its answer, too."""
+    query_id, user_id = payload.get("id"), _inner(payload, "from").get("id")
+    if isinstance(query_id, str) and _is_id(user_id):
+        state.queries[query_id] = Query(
+            query_id,
+            bot.id,
+            user_id,
+            None,
+            None,
+            state.clock.now_ms(),
+            kind=kind,
+            window_ms=_WINDOWS_MS[kind],
+        )
 
 
 def _stand(state: State, bot: Bot, payload: JsonObject) -> None:

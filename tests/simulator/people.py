@@ -6,7 +6,13 @@ from dataclasses import dataclass
 from tests.simulator.chats import Chat, ChatType, Conversation, Message, Standing, User
 from tests.simulator.entities import Formatted, found_in
 from tests.simulator.newcomers import introduce
-from tests.simulator.state import Bot, Query, State
+from tests.simulator.state import (
+    CHECKOUT_WINDOW_MS,
+    INLINE_WINDOW_MS,
+    Bot,
+    Query,
+    State,
+)
 from tests.simulator.wire import JsonObject
 
 FIRST_USER_ID = 5_000_001
@@ -169,7 +175,36 @@ class People:
         state.tell("pressed", bot_id, place, callback_query_id=query.id, message_id=message_id)
         return query
 
+    def asks_inline(self, user_id: int, text: str, *, bot_id: int) -> Query:
+        """Write `@bot text` anywhere: an inline query."""
+        query = self._question("inline_query", user_id, bot_id, INLINE_WINDOW_MS)
+        self._ask(query, {"query": text, "offset": ""})
+        return query
+
+    def checks_out(self, user_id: int, payload: str, *, bot_id: int) -> Query:
+        """Press the last button before paying: a pre-checkout query."""
+        query = self._question("pre_checkout_query", user_id, bot_id, CHECKOUT_WINDOW_MS)
+        self._ask(query, {"currency": "XTR", "total_amount": 1, "invoice_payload": payload})
+        return query
+
+    def stops_generation(self, user_id: int, draft_id: int, *, bot_id: int) -> None:
+        """Stop a text that a bot is writing before one's eyes."""
+        user, bot = self._active(user_id), self._state.bots[bot_id]
+        if self._state.drafts.pop((bot_id, user_id, draft_id), None) is None:
+            raise Impossible(f"no draft {draft_id} is being written")
+        payload: JsonObject = {"chat": user.as_chat(), "draft_id": draft_id}
+        self._state.publish(bot, "stopped_message_generation", payload)
+
     # Standing
+
+    def slows(self, user_id: int, seconds: int, *, chat_id: int) -> None:
+        """Put a supergroup into slow mode; it does not hold its administrators back."""
+        chat = self._state.chats[chat_id]
+        if chat.standing(self._active(user_id).id) is not Standing.CREATOR:
+            raise Impossible(f"only its creator can slow {chat.title} down")
+        if chat.type is not ChatType.SUPERGROUP:
+            raise Impossible(f"{chat.title} is no supergroup")
+        chat.slow_s = seconds
 
     def blocks(self, user_id: int, *, bot_id: int) -> None:
         """Stop a bot."""
@@ -234,6 +269,26 @@ class People:
         return state.queue(bot, update_id, parts)
 
     # Inside
+
+    def _question(self, kind: str, user_id: int, bot_id: int, window_ms: int) -> Query:
+        state = self._state
+        query = Query(
+            str(state.dice.randint(10**17, 10**18)),
+            bot_id,
+            self._active(user_id).id,
+            None,
+            None,
+            state.clock.now_ms(),
+            kind=kind,
+            window_ms=window_ms,
+        )
+        state.queries[query.id] = query
+        return query
+
+    def _ask(self, query: Query, shown: JsonObject) -> None:
+        user = self._active(query.user_id)
+        payload = {"id": query.id, "from": user.to_json(), **shown}
+        self._state.publish(self._state.bots[query.bot_id], query.kind, payload)
 
     def _active(self, user_id: int) -> User:
         user = self._state.users[user_id]

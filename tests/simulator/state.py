@@ -21,6 +21,10 @@ FIRST_UPDATE_IDS = (2_000_001, 1_000_000_000)
 
 # Undocumented; about 15 s were measured, 20 s failed (telegram.md §2.6).
 CALLBACK_WINDOW_MS = 15_000
+# The same: users say five to ten seconds.
+INLINE_WINDOW_MS = 10_000
+# Documented (answerPreCheckoutQuery).
+CHECKOUT_WINDOW_MS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +54,8 @@ class Bot:
     met: set[int] = field(default_factory=set)
     blocked_by: set[int] = field(default_factory=set)
     last_message_id: int = 0
+    # What it can pay for broadcasts with, in tenths of a Star.
+    stars_tenths: int = 0
     webhook: Webhook | None = None
     # Kept for getUpdates and the next webhook alike; None is the default set.
     allowed: tuple[str, ...] | None = None
@@ -74,7 +80,7 @@ class Bot:
 
 @dataclass(slots=True, eq=False)
 class Query:
-    """A button press that waits for its answer."""
+    """A button press, or another question of a person, that waits for its answer."""
 
     id: str
     bot_id: int
@@ -84,10 +90,12 @@ class Query:
     pressed_at_ms: int
     data: str = ""
     answer: JsonObject | None = None
+    kind: str = "callback_query"
+    window_ms: int = CALLBACK_WINDOW_MS
 
     def waits(self, now_ms: int) -> bool:
         """Say whether an answer would still be taken."""
-        return self.answer is None and now_ms <= self.pressed_at_ms + CALLBACK_WINDOW_MS
+        return self.answer is None and now_ms <= self.pressed_at_ms + self.window_ms
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +126,8 @@ class State:
         self.inline_messages: dict[tuple[int, str], tuple[str, Keyboard]] = {}
         self.business: set[tuple[int, str]] = set()
         self.silences: list[Silence] = []
+        # Texts that are being written before somebody's eyes, by bot, chat and draft.
+        self.drafts: dict[tuple[int, int, int], str] = {}
         self._listeners: list[Callable[[Told], None]] = []
 
     def now_s(self) -> int:

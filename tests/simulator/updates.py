@@ -44,6 +44,8 @@ KINDS: dict[str, KindFacts] = {
     "chat_boost": KindFacts("boost", "chat"),
     "removed_chat_boost": KindFacts("boost", "chat"),
     "managed_bot": KindFacts("managed_bot", "user"),
+    # Newer than the public source: queue and life are guessed.
+    "stopped_message_generation": KindFacts("stopped", "chat"),
 }
 # Kinds newer than the public source: their queue and life are guessed.
 _UNKNOWN_OF = ("chat", "from", "user")

@@ -68,7 +68,10 @@ class Waiting:
 
 
 class Refused(Exception):
-    """Telegram says no; `client_bug` marks a call that no correct client would have made."""
+    """Telegram says no; `client_bug` marks a call that no correct client would have made.
+
+    `inner` is what the error of an album says of it, where the server knows it only from Telegram.
+    """
 
     def __init__(
         self,
@@ -77,6 +80,7 @@ class Refused(Exception):
         *,
         parameters: JsonObject | None = None,
         client_bug: bool = False,
+        inner: str = "",
     ) -> None:
         """Refuse with `code`; `text` is the description without its prefix."""
         super().__init__(code, text)
@@ -84,6 +88,7 @@ class Refused(Exception):
         self.description = _PREFIXES.get(code, "") + text
         self.parameters = parameters
         self.client_bug = client_bug
+        self.inner = inner
 
 
 def bad_request(text: str) -> Refused:

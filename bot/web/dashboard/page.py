@@ -15,9 +15,9 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from bot.web.address import is_direct_from_loopback
+from bot.web.bearer import ASK, bears
 from bot.web.dashboard import wording
 from bot.web.dashboard.look import Look, evidence, look, missing_roles, waiting_calls
-from bot.web.head import is_one_of
 from bot.web.meter import AckTimes
 from storage.clock import Clock
 from storage.database import Database
@@ -94,24 +94,16 @@ class StatusPage:
         return JSONResponse(seen.as_document(), headers=HEADERS)
 
     def _refusal(self, request: Request) -> Response | None:
-        if is_direct_from_loopback(request) or _bears(request, self._token):
+        if is_direct_from_loopback(request) or bears(request, self._token):
             return None
         if self._token is None:
             return PlainTextResponse(_FORBIDDEN, status_code=403, headers=HEADERS)
-        asked = {**HEADERS, "www-authenticate": "Bearer"}
+        asked = {**HEADERS, **ASK}
         return PlainTextResponse(_FORBIDDEN, status_code=401, headers=asked)
 
     async def _look(self) -> Look:
         acks = self._ack_times()
         return await self._database.read(lambda tx: look(tx, self._bots, self._clock, acks))
-
-
-def _bears(request: Request, token: bytes | None) -> bool:
-    told = request.headers.getlist("authorization")
-    if token is None or len(told) != 1:
-        return False
-    scheme, _, given = told[0].partition(" ")
-    return scheme.lower() == "bearer" and is_one_of(given.strip().encode("latin-1"), (token,))
 
 
 async def _asset(_: Request, *, name: str) -> Response:

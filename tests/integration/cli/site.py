@@ -10,14 +10,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
-from storage import bots, cooldowns, heartbeats, inbox, outbox
+from storage import bots, claims, cooldowns, heartbeats, inbox, outbox
+from storage.claims import AttemptEnd, Claim
 from storage.clock import SystemClock, deadline_in
 from storage.database import Tx, opened
 from storage.heartbeats import RoleState
 from storage.inbox import Received
 from storage.lifecycle import AttemptStage, BotName, InboxId, OutboxId, OutboxState, Priority
 from storage.migrate import migrate
-from storage.outbox import AttemptEnd, Claim
 from storage.outgoing import Outgoing, chat_lane
 
 T = TypeVar("T")
@@ -145,10 +145,10 @@ def _leave(tx: Tx, key: str, chat_id: int, priority: Priority = Priority.INTERAC
 def _claimed(tx: Tx, key: str) -> Claim:
     left = _leave(tx, key, 7)
     (item,) = (
-        item for item in outbox.heads(tx, BOT, Priority.INTERACTIVE, limit=10) if item.id == left
+        item for item in claims.heads(tx, BOT, Priority.INTERACTIVE, limit=10) if item.id == left
     )
-    (claimed,) = outbox.claim(tx, [item], 1)
-    outbox.stamp(tx, [claimed])
+    (claimed,) = claims.claim(tx, [item], 1)
+    claims.stamp(tx, [claimed])
     return claimed
 
 
@@ -162,8 +162,8 @@ def _held(tx: Tx, key: str, state: OutboxState) -> OutboxId:
         code=502,
         description=f'Bad Gateway for "{WORDS}" \x1b[2J {TOKEN}',
     )
-    outbox.close_attempts(tx, [(claimed, end)])
-    outbox.hold(tx, claimed, state, reason=f'502 "{WORDS}"')
+    claims.close_attempts(tx, [(claimed, end)])
+    claims.hold(tx, claimed, state, reason=f'502 "{WORDS}"')
     return claimed.item.id
 
 
@@ -177,14 +177,14 @@ def _dead(tx: Tx) -> OutboxId:
         code=400,
         description=f'Bad Request: no such tag "{WORDS}"',
     )
-    outbox.close_attempts(tx, [(claimed, end)])
-    outbox.end(tx, claimed, OutboxState.DEAD, reason=f'content refused: 400 tag "{WORDS}"')
+    claims.close_attempts(tx, [(claimed, end)])
+    claims.end(tx, claimed, OutboxState.DEAD, reason=f'content refused: 400 tag "{WORDS}"')
     return claimed.item.id
 
 
 def _sent(tx: Tx) -> OutboxId:
     claimed = _claimed(tx, "sent")
     end = AttemptEnd(AttemptStage.ANSWERED, "sent", duration_ms=52, status=200)
-    outbox.close_attempts(tx, [(claimed, end)])
-    outbox.mark_sent(tx, [outbox.Accepted(claimed, 990)])
+    claims.close_attempts(tx, [(claimed, end)])
+    claims.mark_sent(tx, [claims.Accepted(claimed, 990)])
     return claimed.item.id

@@ -28,7 +28,7 @@ def test_all_is_well(ferryman: Typed, site: Site) -> None:
 def test_a_program_gets_the_same(ferryman: Typed, rows: Rows) -> None:
     document = ferryman("check --json").document()
     assert document["ok"] is True
-    assert document["schema"] == 1
+    assert document["schema"] == 2
     assert document["listens"] == "127.0.0.1:8080"
     (bot,) = document["bots"]
     assert (bot["name"], bot["bot_id"]) == ("main", 7_000_000_001)
@@ -74,6 +74,24 @@ def test_each_role_is_checked_for_what_it_reads(ferryman: Typed, site: Site) -> 
     assert ferryman("check worker").code == 1
     assert ferryman("check sender web").code == 1
     assert ferryman("check wob").err == "ferryman: unknown role 'wob'; did you mean web?\n"
+
+
+def test_a_channel_is_told_and_its_token_is_asked_of_the_sender_alone(
+    ferryman: Typed, site: Site
+) -> None:
+    channel = '[channels.sms]\ncontract = "coded"\nbase_url = "https://sms.example.org/v1"\n'
+    site.config.write_text(CONFIGURATION + channel, encoding="utf-8")
+    assert ferryman("check web worker").code == 0
+    printed = ferryman("check sender")
+    assert printed.code == 1
+    assert "expected token_file in [channels.sms]" in printed.out
+    (site.folder / "sms.token").write_text("bearer-of-nobody\n", encoding="ascii")
+    site.config.write_text(CONFIGURATION + channel + 'token_file = "sms.token"\n', encoding="utf-8")
+    printed = ferryman("check")
+    assert "channel sms  https://sms.example.org/v1, contract coded" in printed.out
+    assert "bearer" not in printed.out
+    channels = ferryman("check --json").document()["channels"]
+    assert channels == {"sms": {"contract": "coded", "base_url": "https://sms.example.org/v1"}}
 
 
 def test_polling_needs_no_webhook_secret(ferryman: Typed, site: Site) -> None:
@@ -132,3 +150,29 @@ def test_a_configuration_with_faults_stops_every_command(
 def test_a_missing_configuration_is_named(ferryman: Typed, site: Site, tmp_path: Path) -> None:
     site.config.unlink()
     assert "config: expected a readable file" in ferryman("status").err
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ("", "expected a callable in planted_guards"),
+        ("raise ValueError('planted words of a user')\n", "ValueError at planted_guards.py:1"),
+    ],
+)
+def test_a_guard_that_cannot_be_used_is_a_fault_of_the_sender(
+    source: str,
+    said: str,
+    ferryman: Typed,
+    site: Site,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (site.folder / "planted_guards.py").write_text(source, encoding="utf-8")
+    guard = '\n[delivery]\nguard = "planted_guards:guard"\n'
+    site.config.write_text(CONFIGURATION + guard, encoding="utf-8")
+    monkeypatch.syspath_prepend(site.folder)
+    monkeypatch.delitem(sys.modules, "planted_guards", raising=False)
+    assert ferryman("check worker").code == 0
+    printed = ferryman("check sender")
+    assert printed.code == 1
+    assert "delivery.guard: " in printed.out
+    assert said in printed.out

@@ -1,12 +1,26 @@
 """Commands that look: what a person and a program get to see, and never see."""
 
+import re
+
 import pytest
 
+from storage import floods, rates, spending
+from storage.database import Tx
+from storage.floods import Flood
 from storage.migrate import migrations
 from tests.integration.cli.conftest import Typed
-from tests.integration.cli.site import WORDS, Rows, Site
+from tests.integration.cli.site import BOT, WORDS, Rows, Site
 
-READING = ("status", "queue", "show c1", "show u1", "review list", "dead list", "dead show u1")
+READING = (
+    "status",
+    "queue",
+    "floods",
+    "show c1",
+    "show u1",
+    "review list",
+    "dead list",
+    "dead show u1",
+)
 
 
 @pytest.mark.parametrize("line", READING)
@@ -134,3 +148,52 @@ def test_no_output_steers_the_terminal(ferryman: Typed, rows: Rows) -> None:
 @pytest.mark.parametrize("line", ["status", "queue", "review list", "dead list", "show c2"])
 def test_every_table_fits_a_hundred_columns(line: str, ferryman: Typed, rows: Rows) -> None:
     assert max(map(len, ferryman(line).out.splitlines())) <= 100
+
+
+def _flood(tx: Tx) -> None:
+    cooling = Flood("c:7", "sendMessage", "bulk", 60_000, "chat", "adaptive", 5_000, 60_000, 0)
+    floods.record(tx, BOT, cooling)
+
+
+def test_floods_are_listed_with_what_each_policy_makes_of_them(
+    ferryman: Typed, rows: Rows, site: Site
+) -> None:
+    site.write(_flood)
+    [titles, line] = ferryman("floods").out.splitlines()
+    assert titles.split() == [
+        *("WHEN", "BOT", "LANE", "METHOD", "WAIT"),
+        *("CHAT", "ADAPTIVE", "BOT", "SENT", "REFUSED"),
+    ]
+    assert re.search(r"main +c:7 +sendMessage +1 m +- +5 s \* +1 m +0 +0$", line)
+    assert WORDS not in line
+    document = ferryman("floods --json --bot main").document()
+    [flood] = document["floods"]
+    assert (flood["chosen"], flood["adaptive_ms"], flood["bot_ms"]) == ("adaptive", 5_000, 60_000)
+    assert (flood["others_sent"], flood["others_flooded"]) == (0, 0)
+
+
+def test_a_house_without_floods_says_so(ferryman: Typed, rows: Rows) -> None:
+    assert ferryman("floods").out == "No flood is on record.\n"
+
+
+def _limits(tx: Tx) -> None:
+    rates.learn(tx, BOT, 12.8, reason="a flood of a bulk call")
+    before: rates.LimitValues = {"chat_burst": 1, "flood_scope": "adaptive"}
+    after: rates.LimitValues = {"chat_burst": 3, "flood_scope": "adaptive"}
+    rates.record_change(tx, BOT, source="SIGHUP", before=before, after=after)
+    spending.charge(tx, BOT, 25)
+
+
+def test_status_shows_what_has_become_of_the_limits(
+    ferryman: Typed, rows: Rows, site: Site
+) -> None:
+    site.write(_limits)
+    told = ferryman("status").out
+    learned = "main: floods have taught 12.8 bulk messages a second (a flood of a bulk call, "
+    assert learned in told
+    assert re.search(r"main: limits changed by SIGHUP .+ ago: chat_burst 1 → 3\n", told)
+    assert "main: paid broadcasts have cost 2.5 Stars, or less" in told
+    [bot] = ferryman("status --json").document()["bots"]
+    assert bot["bulk_learned"]["bulk_per_second"] == 12.8
+    assert bot["limits_changed"]["after"]["chat_burst"] == 3
+    assert bot["paid_tenths"] == 25

@@ -1,13 +1,15 @@
 """A sender on virtual time: the real role with a real database, its alarm driven by the test."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from time import monotonic
 
 from sender.app import World, run_sender
 from sender.drain import Drain
+from sender.rereading import Rereading
 from sender.settings import SenderSettings
 from sender.timetable import Entry, Every, OnAlarm
 from sender.upkeep import Upkeep
@@ -16,18 +18,33 @@ from storage.clock import Clock
 from storage.database import BUSY_RETRY_MS, Database, Tx, opened
 from storage.lifecycle import BotName, OutboxId, OutboxState
 from storage.migrate import migrate
-from storage.options import BotOptions, DeliveryOptions, Limits, SenderOptions, Settings
+from storage.options import (
+    BotOptions,
+    ChannelOptions,
+    DeliveryOptions,
+    Limits,
+    SenderOptions,
+    Settings,
+)
 from storage.outgoing import Outgoing
 from storage.reports import RowReport
-from storage.secret import Token
+from storage.secret import Secret, Token
 from storage.settings import ServiceEnvironment
 from tests.integration.sender.stub import Stub
 from tests.simulator.clock import VirtualClock
 
 BOT = BotName("main")
 TOKEN = Token("7000000001:AAaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa")
-# The rounds in which everything comes to rest unless a thread or a socket is waited for.
-LOOKS_MAX = 20_000
+CHANNEL_TOKEN = Secret("channel-token-of-nobody")
+# Real time, in which threads, sockets and a busy disk have done what they are waited for.
+LOOK_S = 20.0
+
+
+def looks() -> Iterator[None]:
+    """Look again and again until a busy machine has had its time."""
+    ends = monotonic() + LOOK_S
+    while monotonic() < ends:
+        yield
 
 
 class HouseClock(VirtualClock):
@@ -41,10 +58,17 @@ class HouseClock(VirtualClock):
 
 
 class FairDice:
-    """Dice that always show the same: jitter is nothing to wait for here."""
+    """Dice that always show the same, as jitter is nothing to wait for here.
+
+    Only the first throw, by which a process names itself, differs from house to house.
+    """
+
+    def __init__(self, number: int = 0) -> None:
+        self._next = number / 16**8
 
     def random(self) -> float:
-        return 0.0
+        shown, self._next = self._next, 0.0
+        return shown
 
 
 class VirtualDriver:
@@ -110,7 +134,10 @@ class House:
     db: Database
     limits: Limits = field(default_factory=Limits)
     delivery: DeliveryOptions = field(default_factory=DeliveryOptions)
+    channels: dict[str, ChannelOptions] = field(default_factory=dict)
     in_flight_max: int = 8
+    rereading: Rereading | None = None
+    started: int = 0
     drivers: list[VirtualDriver] = field(default_factory=list)
     running: list[tuple[asyncio.Task[None], asyncio.Event]] = field(default_factory=list)
 
@@ -120,10 +147,12 @@ class House:
             bots={BOT: BotOptions()},
             limits=self.limits,
             delivery=self.delivery,
+            channels=self.channels,
             sender=SenderOptions(in_flight_max=self.in_flight_max),
             telegram={"base_url": self.stub.url},  # type: ignore[arg-type]  # pydantic reads it
         )
-        return SenderSettings(settings, {BOT: TOKEN}, ServiceEnvironment())
+        tokens = dict.fromkeys(self.channels, CHANNEL_TOKEN)
+        return SenderSettings(settings, {BOT: TOKEN}, ServiceEnvironment(), tokens)
 
     async def start(self) -> None:
         """Start a sender; it stands by while another one owns the bot."""
@@ -134,9 +163,16 @@ class House:
             return made
 
         stop = asyncio.Event()
-        world = World(dice=FairDice(), driver=driver)
+        self.started += 1
+        world = World(dice=FairDice(self.started), driver=driver)
         task = asyncio.get_running_loop().create_task(
-            run_sender(self.settings(), clock=self.clock, stop=stop, world=world)
+            run_sender(
+                self.settings(),
+                clock=self.clock,
+                stop=stop,
+                world=world,
+                rereading=self.rereading,
+            )
         )
         self.running.append((task, stop))
         before = len(self.drivers)
@@ -152,6 +188,14 @@ class House:
             async with asyncio.timeout(25):
                 await task
         self.drivers.clear()
+
+    async def stop_first(self) -> None:
+        """Stop the sender that was started first; the others stay."""
+        task, stop = self.running.pop(0)
+        stop.set()
+        async with asyncio.timeout(25):
+            await task
+        self.drivers.pop(0)
 
     async def says(self, *outgoings: Outgoing) -> list[OutboxId]:
         """Leave calls as a turn does, and ring."""
@@ -187,13 +231,18 @@ class House:
 
     async def rests(self) -> None:
         """Let all drains come to rest: only what the stub is silent on is still under way."""
-        for _ in range(LOOKS_MAX):
+        for _ in looks():
             drains = [drain for driver in self.drivers for drain in driver.drains]
             under_way = sum(drain.in_flight for drain in drains)
             if all(drain.is_resting for drain in drains) and under_way == self.stub.silent:
                 return
             await self.breathes()
-        raise AssertionError("the drains do not come to rest")
+        stand = [
+            (drain.state, drain.is_resting, drain.in_flight, self.clock.now_ms())
+            for driver in self.drivers
+            for drain in driver.drains
+        ]
+        raise AssertionError(f"the drains do not come to rest: {stand}, {self.stub.silent} silent")
 
     async def breathes(self) -> None:
         """Let threads and sockets do something."""
@@ -213,7 +262,7 @@ class House:
         self, row: OutboxId, condition: Callable[[RowReport], bool], what: str
     ) -> RowReport:
         """Wait until a row meets a condition."""
-        for _ in range(LOOKS_MAX):
+        for _ in looks():
             found = await self.row(row)
             if condition(found):
                 return found

@@ -8,7 +8,7 @@ import json
 from collections import deque
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum, auto
 from urllib.parse import parse_qsl
 
@@ -21,6 +21,9 @@ class Cut(Enum):
     AFTER_READING = auto()
     """Read the whole call, then close."""
 
+    IN_THE_ANSWER = auto()
+    """Read the whole call, begin to answer that all is well, then close."""
+
     NEVER_ANSWER = auto()
     """Read the whole call, then keep silent until `release`."""
 
@@ -32,6 +35,22 @@ class Reply:
     status: int
     body: bytes
     headers: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Late:
+    """An answer that comes when the test gives it, as Telegram holds a call before it answers."""
+
+    reply: Reply
+    given: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def give(self) -> None:
+        """Answer now."""
+        self.given.set()
+
+
+Deed = Reply | Cut | Late
+"""What the stub does about a call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +81,8 @@ class Stub:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._scripts: dict[str, deque[Reply | Cut]] = {}
+        self._scripts: dict[str, deque[Deed]] = {}
+        self._lates: list[Late] = []
         self._message_id = 100
         self._changed = asyncio.Condition()
         self._released = asyncio.Event()
@@ -84,17 +104,24 @@ class Stub:
         """What was said, in order of arrival."""
         return [call.form["text"] for call in self.arrivals if "text" in call.form]
 
-    def will(self, method: str, *replies: Reply | Cut) -> None:
+    def will(self, method: str, *deeds: Deed) -> None:
         """Answer the next calls of a method so; after them, as if all were well."""
-        self._scripts.setdefault(method, deque()).extend(replies)
+        self._scripts.setdefault(method, deque()).extend(deeds)
+        self._lates += [deed for deed in deeds if isinstance(deed, Late)]
+
+    def forget(self, method: str) -> None:
+        """From now on all is well with this method."""
+        self._scripts.pop(method, None)
 
     def release(self) -> None:
-        """End the silence of `Cut.NEVER_ANSWER` by closing."""
+        """End the silence of `Cut.NEVER_ANSWER` by closing, and give all that is late."""
         self._released.set()
+        for late in self._lates:
+            late.give()
 
     async def arrived(self, count: int) -> None:
         """Wait until so many calls have arrived in all."""
-        async with asyncio.timeout(10), self._changed:
+        async with asyncio.timeout(20), self._changed:
             await self._changed.wait_for(lambda: len(self.arrivals) >= count)
 
     async def open(self) -> None:
@@ -157,16 +184,23 @@ class Stub:
         match reply:
             case Cut.AFTER_READING:
                 return False
+            case Cut.IN_THE_ANSWER:
+                writer.write(b'HTTP/1.1 200 OK\r\nContent-Length: 90\r\n\r\n{"ok":true,"res')
+                await writer.drain()
+                return False
             case Cut.NEVER_ANSWER:
                 self.silent += 1
                 await self._released.wait()
                 self.silent -= 1
                 return False
+            case Late():
+                self.silent += 1
+                await reply.given.wait()
+                self.silent -= 1
+                await _write(writer, reply.reply)
+                return True
             case Reply():
-                head = [f"HTTP/1.1 {reply.status} X", f"Content-Length: {len(reply.body)}"]
-                head += [f"{name}: {value}" for name, value in reply.headers.items()]
-                writer.write("\r\n".join(head).encode() + b"\r\n\r\n" + reply.body)
-                await writer.drain()
+                await _write(writer, reply)
                 return True
 
     def _plain(self, method: str, form: Mapping[str, str]) -> Reply:
@@ -175,6 +209,13 @@ class Stub:
             self._message_id += 1
             result = {"message_id": self._message_id, "chat": {"id": form.get("chat_id")}}
         return Reply(200, json.dumps({"ok": True, "result": result}).encode(), {})
+
+
+async def _write(writer: asyncio.StreamWriter, reply: Reply) -> None:
+    head = [f"HTTP/1.1 {reply.status} X", f"Content-Length: {len(reply.body)}"]
+    head += [f"{name}: {value}" for name, value in reply.headers.items()]
+    writer.write("\r\n".join(head).encode() + b"\r\n\r\n" + reply.body)
+    await writer.drain()
 
 
 @asynccontextmanager

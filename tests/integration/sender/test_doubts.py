@@ -84,6 +84,24 @@ async def test_an_outage_costs_no_attempt_and_everything_goes_afterwards(house: 
     assert len(house.stub.texts) == 2
 
 
+async def test_one_canary_finds_the_end_of_an_outage_and_nothing_else_knocks(house: House) -> None:
+    await house.stub.close()
+    await house.start()
+    ids = await house.says(*[call(f"k{n}", chat_id=n) for n in range(1, 6)])
+    await house.passes(5_000)
+    await house.stub.open()
+    house.stub.will("getMe", Cut.NEVER_ANSWER)
+    await house.passes(60_000)
+    await house.ring()
+    await house.passes(60_000)
+    assert [each.method for each in house.stub.arrivals] == ["getMe"]
+    for row in ids:
+        assert (await house.row(row)).attempts == 0
+    house.stub.release()
+    await house.passes(60_000)
+    assert [each.method for each in house.stub.arrivals] == ["getMe"] * 2 + ["sendMessage"] * 5
+
+
 async def test_a_chat_action_is_never_repeated(house: House) -> None:
     house.stub.will("sendChatAction", Cut.AFTER_READING)
     await house.start()

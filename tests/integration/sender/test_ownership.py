@@ -2,17 +2,20 @@
 
 import pytest
 
-from sender.claiming import Heir, Look, Taken, lease_name, pick, take_over
-from sender.pacing import Gates, Rates
+from sender.claiming import Heir, Taken, pick, take_over
+from sender.memory import BotMemory, Pace
+from sender.pacing import Rates
 from sender.policy import MarkSent
-from sender.settling import Settling, settle
-from storage import leases, outbox
+from sender.settling import Settling, settle, settle_late
+from sender.sharing import Sharer, lease_name
+from storage import claims, leases, review
+from storage.claims import AttemptEnd
 from storage.database import Tx
 from storage.doorbell import Doorbell
 from storage.errors import LeaseLost
 from storage.leases import Lease
-from storage.lifecycle import AttemptStage, OutboxState, Priority
-from storage.outbox import AttemptEnd
+from storage.lifecycle import AttemptStage, OutboxState
+from storage.review import Decision
 from tests.integration.sender.house import BOT, House
 from tests.integration.sender.test_sending import edit
 from tests.integration.storage.calls import call
@@ -28,7 +31,8 @@ FAST = Rates(
 
 def own(tx: Tx, owner: str = "another") -> Lease:
     """Take the bot over as another process would."""
-    heir = Heir(BOT, owner, is_dead=lambda _: True, attempts_max=5, jitter=0.0)
+    sharer = Sharer(owner, frozenset({BOT}), is_dead=lambda _: True)
+    heir = Heir(BOT, sharer, attempts_max=5, jitter=0.0, recent_ms=60_000)
     inherited = take_over(tx, heir)
     assert inherited is not None
     return inherited.lease
@@ -37,8 +41,8 @@ def own(tx: Tx, owner: str = "another") -> Lease:
 async def claim_as_another(house: House) -> tuple[Lease, list[Taken]]:
     """Claim all heads as a process that then ends without a word."""
     lease = await house.db.write(own)
-    room = dict.fromkeys(Priority, 100)
-    look = Look(BOT, lease, room, {}, house.clock.boot_ms(), Gates(FAST), reload_cooldowns=False)
+    memory = BotMemory(Pace(FAST, "adaptive", in_flight_max=100), house.clock)
+    look = memory.look(BOT, lease, in_flight=0, reload_cooldowns=False)
     picked = await house.db.write(lambda tx: pick(tx, look, house.clock))
     return lease, picked.taken
 
@@ -56,7 +60,7 @@ async def test_what_was_claimed_but_not_stamped_is_sent_once(house: House) -> No
 async def test_what_was_stamped_may_have_left_and_is_held(house: House) -> None:
     [row] = await house.says(call("a"))
     _, taken = await claim_as_another(house)
-    await house.db.write(lambda tx: outbox.stamp(tx, [each.claim for each in taken]))
+    await house.db.write(lambda tx: claims.stamp(tx, [each.claim for each in taken]))
     await house.start()
     found = await house.becomes(row, OutboxState.UNCERTAIN)
     assert [attempt.stage for attempt in found.history] == ["abandoned"]
@@ -67,7 +71,7 @@ async def test_what_was_stamped_may_have_left_and_is_held(house: House) -> None:
 async def test_a_stamped_edit_goes_again_by_itself(house: House) -> None:
     [row] = await house.says(edit("a", 4))
     _, taken = await claim_as_another(house)
-    await house.db.write(lambda tx: outbox.stamp(tx, [each.claim for each in taken]))
+    await house.db.write(lambda tx: claims.stamp(tx, [each.claim for each in taken]))
     await house.start()
     await house.passes(2_000)
     await house.becomes(row, OutboxState.SENT)
@@ -76,7 +80,7 @@ async def test_a_stamped_edit_goes_again_by_itself(house: House) -> None:
 async def test_an_older_owner_can_neither_claim_nor_settle(house: House) -> None:
     [row] = await house.says(call("a"))
     old, [taken] = await claim_as_another(house)
-    await house.db.write(lambda tx: outbox.stamp(tx, [taken.claim]))
+    await house.db.write(lambda tx: claims.stamp(tx, [taken.claim]))
     await house.db.write(lambda tx: own(tx, "a third"))
     with pytest.raises(LeaseLost):
         await house.db.write(lambda tx: leases.require(tx, old))
@@ -86,6 +90,30 @@ async def test_an_older_owner_can_neither_claim_nor_settle(house: House) -> None
         await house.db.write(lambda tx: settle(tx, late))
     found = await house.row(row)
     assert (found.state, found.message_id) == (OutboxState.UNCERTAIN, None)
+
+
+async def test_a_true_answer_ends_a_doubt_whoever_brings_it(house: House) -> None:
+    [row] = await house.says(call("a"))
+    _, [taken] = await claim_as_another(house)
+    await house.db.write(lambda tx: claims.stamp(tx, [taken.claim]))
+    await house.db.write(lambda tx: own(tx, "a third"))
+    end = AttemptEnd(AttemptStage.ANSWERED, "sent", status=200)
+    late = Settling(taken.claim, end, MarkSent(message_id=5, note=""))
+    assert await house.db.write(lambda tx: settle_late(tx, late))
+    found = await house.row(row)
+    assert (found.state, found.message_id) == (OutboxState.SENT, 5)
+
+
+async def test_a_late_answer_changes_nothing_that_a_person_has_decided(house: House) -> None:
+    [row] = await house.says(call("a"))
+    _, [taken] = await claim_as_another(house)
+    await house.db.write(lambda tx: claims.stamp(tx, [taken.claim]))
+    await house.db.write(lambda tx: own(tx, "a third"))
+    await house.db.write(lambda tx: review.resolve(tx, row, Decision.DROP, by="ann"))
+    end = AttemptEnd(AttemptStage.ANSWERED, "sent", status=200)
+    late = Settling(taken.claim, end, MarkSent(message_id=5, note=""))
+    assert not await house.db.write(lambda tx: settle_late(tx, late))
+    assert (await house.row(row)).state is OutboxState.DEAD
 
 
 async def test_a_running_sender_that_loses_its_lease_stops_sending(house: House) -> None:

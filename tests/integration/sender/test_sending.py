@@ -108,17 +108,6 @@ async def test_a_placeholder_becomes_the_id_that_telegram_gave(house: House) -> 
     assert house.stub.arrivals[1].form["message_id"] == "101"
 
 
-async def test_a_row_whose_parent_is_in_doubt_is_cancelled(house: House) -> None:
-    house.stub.will("sendMessage", Cut.AFTER_READING)
-    await house.start()
-    ids = await house.says(call("a", placeholder=-5), edit("b", -5))
-    await house.becomes(ids[0], OutboxState.UNCERTAIN)
-    await house.passes(2_000)
-    row = await house.becomes(ids[1], OutboxState.CANCELLED)
-    assert row.reason == "nobody knows whether the message it refers to was sent"
-    assert len(house.stub.arrivals) == 1
-
-
 async def test_a_row_whose_time_is_over_is_never_sent(house: House) -> None:
     now_ms = house.clock.now_ms()
     ids = await house.says(call("a"), call("b", expires_at_ms=now_ms + 900))

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 from apscheduler.events import EVENT_JOB_ADDED
 
+from sender.sharing import Sharer
 from sender.timetable import ALARM, STEP_MS, ApschedulerDriver, Entry, Every, OnAlarm, entries
 from sender.upkeep import Upkeep
 from storage.clock import SystemClock
@@ -60,7 +61,7 @@ async def driver() -> AsyncIterator[ApschedulerDriver]:
 
 
 def entry(name: str, trigger: Every | OnAlarm, bell: Bell) -> Entry:
-    return Entry(name, trigger, grace_ms=None, coalesce=True, reason="a test", body=bell.ring)
+    return Entry(name, trigger, reason="a test", body=bell.ring)
 
 
 async def test_the_alarm_rings_at_its_moment_and_can_be_armed_again(
@@ -121,7 +122,7 @@ async def test_a_body_that_raises_is_told_and_done_again(
         await bell.ring()
         raise ValueError("no")
 
-    driver.start([Entry("bad", Every(20), None, coalesce=True, reason="a test", body=fail)])
+    driver.start([Entry("bad", Every(20), reason="a test", body=fail)])
     with caplog.at_level(logging.ERROR, logger="ferryman"):
         await bell.rung()
         await bell.rung()
@@ -151,7 +152,8 @@ async def test_a_wall_clock_that_was_set_has_everything_planned_anew(
 
 
 async def test_every_line_of_the_timetable_has_a_name_and_a_reason(house: House) -> None:
-    upkeep = Upkeep(house.db, house.clock, [], owner="nobody", kept=_FOREVER)
+    nobody = Sharer("nobody", frozenset(), is_dead=lambda _: True)
+    upkeep = Upkeep(house.db, house.clock, [], sharer=nobody, kept=_FOREVER)
     lines = entries(upkeep)
     assert len({line.name for line in lines}) == len(lines)
     assert all(line.reason and line.coalesce and line.grace_ms is None for line in lines)

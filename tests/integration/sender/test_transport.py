@@ -1,6 +1,7 @@
 """The transport: how far each call got, told by its own body; and a token that nobody sees."""
 
 import asyncio
+import contextlib
 import socket
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -246,6 +247,30 @@ async def test_giving_up_ends_each_call_where_it_stands(transport: Transport) ->
         assert (after.stage, after.fault) == (Stage.UNCONNECTED, "given up")
 
 
+@pytest.mark.parametrize("size", [10, 3 * BODY_CHUNK_BYTES])
+async def test_a_call_that_may_not_leave_any_more_is_never_whole_at_the_other_end(
+    transport: Transport, size: int
+) -> None:
+    """It waited for its connection, and meanwhile the bot was lost or a wait was ordered."""
+    asked = []
+    arrived = []
+
+    async def listen(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(asyncio.IncompleteReadError):
+            arrived.append(await read_call(reader))
+        writer.close()
+
+    def may_leave() -> bool:
+        asked.append(True)
+        return False
+
+    async with peer(listen) as address:
+        got = await transport.call(address, Call("sendMessage", bytes(size)), may_leave)
+    assert got.stage is Stage.HANDED_BACK
+    assert asked
+    assert not arrived
+
+
 async def test_the_header_that_tells_to_wait_is_kept(transport: Transport) -> None:
     async def flood(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await read_call(reader)
@@ -259,8 +284,9 @@ async def test_the_header_that_tells_to_wait_is_kept(transport: Transport) -> No
 
 def test_nothing_shows_the_token_or_a_users_words() -> None:
     address = Address("https://api.telegram.org", TOKEN)
-    assert TOKEN.reveal() not in repr(address)
-    body = CountedBody(b"text=my+secret")
+    service = Address("https://service.example.org", TOKEN, token_in_header=True)
+    assert TOKEN.reveal() not in repr((address, service))
+    body = CountedBody(Call("sendMessage", b"text=my+secret"), lambda: True)
     assert "my+secret" not in repr(body)
     assert "my+secret" not in str(body.decode())
 

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 
 import pytest
 
-from storage import bots, outbox, reports
+from storage import bots, claims, outbox, reports
+from storage.claims import Accepted, AttemptEnd, Claim
 from storage.database import JOINED_MAX, Database, Tx
 from storage.errors import IdentityChanged, LeaseLost
 from storage.lifecycle import AttemptStage, BotName, OutboxId, OutboxState, Priority
-from storage.outbox import Accepted, AttemptEnd, Claim
 from storage.reports import RowReport
 from tests.integration.storage.calls import BOT, call
 
@@ -95,8 +95,8 @@ def _claims(tx: Tx, *chats: int) -> Sequence[Claim]:
     for chat in chats:
         outbox.enqueue(tx, BOT, call(f"first:{chat}", chat_id=chat))
         outbox.enqueue(tx, BOT, call(f"second:{chat}", chat_id=chat))
-    heads = outbox.heads(tx, BOT, Priority.INTERACTIVE, limit=100)
-    return outbox.claim(tx, heads, 1)
+    heads = claims.heads(tx, BOT, Priority.INTERACTIVE, limit=100)
+    return claims.claim(tx, heads, 1)
 
 
 async def _row(db: Database, row_id: OutboxId) -> RowReport:
@@ -107,16 +107,16 @@ async def _row(db: Database, row_id: OutboxId) -> RowReport:
 
 def _record(tx: Tx, accepted: Sequence[Accepted]) -> None:
     end = AttemptEnd(AttemptStage.ANSWERED, "sent", duration_ms=7, status=200)
-    outbox.close_attempts(tx, [(each.claim, end) for each in accepted])
-    outbox.mark_sent(tx, accepted)
+    claims.close_attempts(tx, [(each.claim, end) for each in accepted])
+    claims.mark_sent(tx, accepted)
 
 
 async def test_each_of_many_rows_gets_its_own_attempt_and_its_own_answer(db: Database) -> None:
-    claims = await db.write(lambda tx: _claims(tx, 11, 12, 13))
-    await db.write(lambda tx: outbox.stamp(tx, claims))
-    accepted = [Accepted(claim, claim.item.id * 100) for claim in claims]
+    taken = await db.write(lambda tx: _claims(tx, 11, 12, 13))
+    await db.write(lambda tx: claims.stamp(tx, taken))
+    accepted = [Accepted(claim, claim.item.id * 100) for claim in taken]
     await db.write(lambda tx: _record(tx, accepted))
-    for claim in claims:
+    for claim in taken:
         row = await _row(db, claim.item.id)
         assert (row.state, row.message_id) == (OutboxState.SENT, claim.item.id * 100)
         (attempt,) = row.history
@@ -125,11 +125,11 @@ async def test_each_of_many_rows_gets_its_own_attempt_and_its_own_answer(db: Dat
 
 
 async def test_every_lane_goes_on_with_its_next_row_or_is_closed(db: Database) -> None:
-    claims = await db.write(lambda tx: _claims(tx, 11, 12))
+    taken = await db.write(lambda tx: _claims(tx, 11, 12))
     later_ms = await db.read(lambda tx: tx.now_ms()) + 5_000
-    first, other = claims
+    first, other = taken
     await db.write(lambda tx: _record(tx, [Accepted(first, 1), Accepted(other, 2, later_ms)]))
-    heads = await db.write(lambda tx: outbox.heads(tx, BOT, Priority.INTERACTIVE, limit=100))
+    heads = await db.write(lambda tx: claims.heads(tx, BOT, Priority.INTERACTIVE, limit=100))
     assert [head.chat_id for head in heads] == [11]
     assert await db.read(lambda tx: outbox.next_due_ms(tx, BOT)) == later_ms
 

@@ -4,11 +4,12 @@ from functools import partial
 
 import pytest
 
-from storage import outbox, reports, review
+from storage import claims, outbox, reports, review
+from storage.claims import AttemptEnd, Claim, OutboxItem
 from storage.database import Database, Tx
 from storage.errors import LeaseLost
 from storage.lifecycle import AttemptStage, OutboxState, Priority
-from storage.outbox import AttemptEnd, Claim, Enqueued, OutboxItem
+from storage.outbox import Enqueued
 from storage.outgoing import Outgoing
 from storage.review import Decision
 from tests.integration.storage.calls import BOT, call
@@ -22,12 +23,12 @@ async def _leave(db: Database, *calls: Outgoing) -> list[Enqueued]:
 
 
 async def _heads(db: Database, priority: Priority = Priority.INTERACTIVE) -> list[OutboxItem]:
-    return list(await db.write(lambda tx: outbox.heads(tx, BOT, priority, limit=100)))
+    return list(await db.write(lambda tx: claims.heads(tx, BOT, priority, limit=100)))
 
 
 async def _claim(db: Database, epoch: int = 1) -> Claim:
     (item, *_) = await _heads(db)
-    return await db.write(lambda tx: outbox.claim(tx, [item], epoch)[0])
+    return await db.write(lambda tx: claims.claim(tx, [item], epoch)[0])
 
 
 async def _state(db: Database, row_id: int) -> tuple[OutboxState, int]:
@@ -37,8 +38,8 @@ async def _state(db: Database, row_id: int) -> tuple[OutboxState, int]:
 
 
 def _sent(tx: Tx, claimed: Claim, message_id: int = 100) -> None:
-    outbox.close_attempts(tx, [(claimed, ANSWERED)])
-    outbox.mark_sent(tx, [outbox.Accepted(claimed, message_id)])
+    claims.close_attempts(tx, [(claimed, ANSWERED)])
+    claims.mark_sent(tx, [claims.Accepted(claimed, message_id)])
 
 
 async def test_one_cause_leaves_one_row(db: Database) -> None:
@@ -84,7 +85,7 @@ async def test_a_lane_waits_for_the_moment_it_was_given(db: Database, clock: Vir
     await _leave(db, call("a"), call("b"))
     claimed = await _claim(db)
     due_ms = clock.now_ms() + 1_000
-    await db.write(lambda tx: outbox.mark_sent(tx, [outbox.Accepted(claimed, 1, due_ms)]))
+    await db.write(lambda tx: claims.mark_sent(tx, [claims.Accepted(claimed, 1, due_ms)]))
     assert await _heads(db) == []
     assert await db.read(lambda tx: outbox.next_due_ms(tx, BOT)) == due_ms
     clock.advance_ms(1_000)
@@ -98,7 +99,7 @@ async def test_a_requeued_row_blocks_its_lane_until_it_is_due(
     claimed = await _claim(db)
     due_ms = clock.now_ms() + 3_000
     await db.write(
-        lambda tx: outbox.requeue(tx, claimed, due_ms=due_ms, spend_attempt=False, reason="429")
+        lambda tx: claims.requeue(tx, claimed, due_ms=due_ms, spend_attempt=False, reason="429")
     )
     assert await _heads(db) == []
     clock.advance_ms(3_000)
@@ -110,7 +111,7 @@ async def test_a_held_row_steps_out_of_its_lane(db: Database) -> None:
     """Nobody behind it waits for a person."""
     await _leave(db, call("a"), call("b"))
     claimed = await _claim(db)
-    await db.write(lambda tx: outbox.hold(tx, claimed, OutboxState.UNCERTAIN, reason="no answer"))
+    await db.write(lambda tx: claims.hold(tx, claimed, OutboxState.UNCERTAIN, reason="no answer"))
     (head,) = await _heads(db)
     assert head.id == claimed.item.id + 1
     (held,) = await db.read(lambda tx: review.held(tx, limit=10))
@@ -131,7 +132,7 @@ async def test_a_person_decides_a_held_row_once(
     await db.write(lambda tx: outbox.enqueue(tx, BOT, call("a")))
     claimed = await _claim(db)
     row = claimed.item.id
-    await db.write(lambda tx: outbox.hold(tx, claimed, OutboxState.UNCERTAIN, reason="r"))
+    await db.write(lambda tx: claims.hold(tx, claimed, OutboxState.UNCERTAIN, reason="r"))
     assert await db.write(lambda tx: review.resolve(tx, row, decision, by="ada"))
     assert not await db.write(lambda tx: review.resolve(tx, row, decision, by="ada"))
     assert (await _state(db, row))[0] is state
@@ -156,7 +157,7 @@ async def test_a_superseding_row_inherits_the_wait_of_its_lane(
     claimed = await _claim(db)
     due_ms = clock.now_ms() + 3_000
     await db.write(
-        lambda tx: outbox.requeue(tx, claimed, due_ms=due_ms, spend_attempt=False, reason="429")
+        lambda tx: claims.requeue(tx, claimed, due_ms=due_ms, spend_attempt=False, reason="429")
     )
     await db.write(lambda tx: outbox.enqueue(tx, BOT, call("b", supersede_key="q:7")))
     assert await _heads(db) == []
@@ -201,9 +202,9 @@ async def test_a_row_for_later_joins_its_lane_when_it_is_due(
 
 async def test_orphans_tell_which_calls_may_have_left(db: Database) -> None:
     await _leave(db, call("a", chat_id=7), call("b", chat_id=8))
-    claims = [await _claim(db), await _claim(db)]
-    await db.write(lambda tx: outbox.stamp(tx, claims[:1]))
-    found = await db.read(lambda tx: outbox.orphans(tx, BOT, 2))
+    taken = [await _claim(db), await _claim(db)]
+    await db.write(lambda tx: claims.stamp(tx, taken[:1]))
+    found = await db.read(lambda tx: claims.orphans(tx, BOT, 2))
     assert [(orphan.claim.item.chat_id, orphan.stamped) for orphan in found] == [
         (7, True),
         (8, False),
@@ -260,7 +261,7 @@ async def test_retention_forgets_ended_rows_with_their_attempts_and_keeps_held_o
     await _leave(db, call("a", chat_id=7), call("b", chat_id=8))
     done, doubtful = await _claim(db), await _claim(db)
     await db.write(lambda tx: _sent(tx, done))
-    await db.write(lambda tx: outbox.hold(tx, doubtful, OutboxState.UNCERTAIN, reason="r"))
+    await db.write(lambda tx: claims.hold(tx, doubtful, OutboxState.UNCERTAIN, reason="r"))
     clock.advance_ms(1_000)
     assert await db.write(lambda tx: outbox.prune(tx, before_ms=tx.now_ms(), limit=10)) == 1
     assert await db.read(lambda tx: reports.show(tx, done.item.id)) is None

@@ -27,9 +27,9 @@ from bot.turns.outside import Outside
 from bot.turns.persistence import TurnPersistence
 from bot.turns.reads import FloodMemory, Reads
 from bot.turns.worker import Signals, Worker
-from storage import bots, inbox, leases
+from storage import arrival, bots, inbox, leases
 from storage.carriers import Row
-from storage.database import Database, opened
+from storage.database import Database, connect, opened
 from storage.envelope import Envelope, read_envelope
 from storage.failpoint import Failpoints
 from storage.inbox import InboxItem, Received
@@ -39,7 +39,7 @@ from storage.migrate import migrate
 from tests.simulator.clock import VirtualClock
 
 BOT = BotName("main")
-BOT_ID = 4242
+BOT_ID = 7_000_000_001
 ME = {"id": BOT_ID, "is_bot": True, "first_name": "Ferry", "username": "ferry_bot"}
 RULES = Rules(reply_ttl_ms=3_600_000, bulk_ttl_ms=86_400_000, on_uncertain=OnUncertain.HOLD)
 Register = Callable[[TurnApplication], object]
@@ -109,8 +109,9 @@ class Stand:
         received = Received(
             BOT, envelope.update_id, envelope.kind, envelope.chat_lane, envelope.user_lane, body
         )
-        receipt = await self.db.write(partial(inbox.receive, update=received))
-        return receipt.id
+        await self.db.write(partial(arrival.receive_all, updates=[received]))
+        (stored,) = await self.db.fetch("inbox.same", {"bot": BOT, "update_id": received.update_id})
+        return InboxId(stored["id"])
 
     async def says(self, text: str, *, user: int = 7, chat: int | None = None) -> InboxId:
         """A user writes."""
@@ -142,6 +143,14 @@ class Stand:
         for row in await self.rows():
             found += await self.db.fetch("outbox.show", {"id": row["id"]})
         return found
+
+    def whole(self) -> list[Row]:
+        """The rows with all their columns, as another process sees them."""
+        connection = connect(self.db.path)
+        try:
+            return connection.execute("select * from outbox order by id", {}).fetchall()
+        finally:
+            connection.close()
 
     async def texts(self) -> list[str]:
         """The texts that wait to be sent."""
@@ -238,7 +247,7 @@ async def standing(
         request = OutboxRequest(reads, Surroundings(identity, RULES, outside, clock))
         persistence = TurnPersistence()
         built = configure(
-            builder(request, persistence, alias="TOKEN-OF-4242", base_url="http://telegram")
+            builder(request, persistence, alias="A-TOKEN", base_url="http://telegram")
         )
         application = built.build()
         assert isinstance(application, TurnApplication)

@@ -234,7 +234,7 @@ async def test_a_flood_on_a_read_cools_the_bot(tmp_path: Path) -> None:
         await stand.hears("go")
         assert len(caught) == 1
         (cooldown,) = await stand.db.read(lambda tx: cooldowns.of_bot(tx, BOT))
-        assert cooldown.scope == cooldowns.BOT_SCOPE
+        assert (cooldown.scope, cooldown.inferred) == (cooldowns.INFERRED_SCOPE, True)
         assert cooldown.deadline.wall_ms == stand.clock.now_ms() + 3_000
 
 

@@ -12,17 +12,28 @@ import httpx
 import pytest
 
 from bot.turns.polling import Line, Poller, TokenRejected, WebhookIsSet
-from storage import inbox
+from storage import chats, inbox, outbox
 from storage.database import Database, opened
 from storage.doorbell import Doorbell
 from storage.lifecycle import InboxState
 from storage.migrate import migrate
+from storage.outgoing import Outgoing, Source
 from storage.settings import Token
-from tests.integration.turns.stand import BOT, message, until
+from tests.integration.turns.stand import BOT, membership, message, until
 from tests.simulator.clock import VirtualClock
 
 TOKEN = Token("4242:AAsecretSECRETsecretSECRETsecretSECRET")
 Answer = httpx.Response | Exception
+# An answer that waits for the sender; its question was heard long ago.
+ANSWER = Outgoing(
+    method="sendMessage",
+    params={"chat_id": "7", "text": "hi"},
+    lane="c:7",
+    key="turn:1:0:0",
+    source=Source("c:7", 5),
+    cancel_on_edit=True,
+    caused_at_ms=1,
+)
 
 
 class Telegram:
@@ -61,13 +72,19 @@ def refusal(code: int, **parameters: int) -> httpx.Response:
 
 @asynccontextmanager
 async def polling(
-    folder: Path, telegram: Telegram, clock: VirtualClock | None = None
+    folder: Path,
+    telegram: Telegram,
+    clock: VirtualClock | None = None,
+    *,
+    answer: Outgoing | None = None,
 ) -> AsyncIterator[tuple[Database, "asyncio.Task[None]"]]:
     clock = clock or VirtualClock()
     path = folder / "ferryman.db"
     migrate(path, clock)
     bell = Doorbell(folder, "polling")
     async with opened(path, clock) as db:
+        if answer is not None:
+            await db.write(partial(outbox.enqueue, bot=BOT, outgoing=answer))
         line = Line(TOKEN, "http://telegram", httpx.MockTransport(telegram.answer))
         poller = Poller(db, clock, BOT, line, bell)
         task = asyncio.get_running_loop().create_task(poller.run())
@@ -110,6 +127,21 @@ async def test_nothing_is_confirmed_that_could_not_be_stored(tmp_path: Path) -> 
         await asyncio.wait((task,))
         assert telegram.offsets == ["none"]
         assert task.exception() is not None
+
+
+async def test_what_is_fetched_tells_the_sender_at_once_as_a_delivery_does(tmp_path: Path) -> None:
+    """A question is edited, an odd update tells nothing, a user blocks the bot."""
+    edited = {"update_id": 10, "edited_message": message("else")}
+    odd = {"update_id": 11, "deleted_business_messages": {"message_ids": "all"}}
+    blocked = {"update_id": 12, "my_chat_member": membership("kicked", user=8)}
+    telegram = Telegram(updates(edited, odd, blocked))
+    async with polling(tmp_path, telegram, answer=ANSWER) as (db, _):
+        await until(lambda: telegram.offsets == ["none", "13"])
+        assert await db.fetch("outbox.queue", {"bot": BOT, "limit": 9}) == []
+        lost = await db.read(lambda tx: chats.show(tx, BOT, 8))
+        assert lost is not None
+        assert lost.unreachable_reason == "the user blocked the bot"
+        assert await db.read(lambda tx: inbox.depth(tx, BOT, limit=9)) == 3
 
 
 async def test_what_is_no_update_is_kept_for_a_person(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ SETTINGS = """\
 state_dir = "state"
 [web]
 port = {port}
-disk_free_min_bytes = 0
+disk_free_min_bytes = {disk}
 {web}
 [bots.main]
 token_file = "unread"
@@ -100,10 +100,12 @@ def posted(content: dict[str, Any]) -> bytes:
     return json.dumps(content, separators=(",", ":")).encode()
 
 
-def settings(folder: Path, *, web: str = "", port: int = 0, api: bool = False) -> WebSettings:
-    """What the role is given; `web` are further lines of its table."""
+def settings(
+    folder: Path, *, web: str = "", port: int = 0, api: bool = False, disk: int = 0
+) -> WebSettings:
+    """What the role is given; `web` are further lines of its table, `disk` bytes to be free."""
     path = folder / "ferryman.toml"
-    path.write_text(SETTINGS.format(port=port, web=web), encoding="utf-8")
+    path.write_text(SETTINGS.format(port=port, web=web, disk=disk), encoding="utf-8")
     environ = {
         "FERRYMAN_BOTS__MAIN__SECRET": f"{SECRET}\n{OLDER_SECRET}",
         "FERRYMAN_BOTS__OTHER__SECRET": "the-secret-of-other",
@@ -119,12 +121,13 @@ async def open_door(
     *,
     web: str = "",
     api: bool = False,
+    disk: int = 0,
     service: ServiceEnvironment | None = None,
     transport: httpx.AsyncHTTPTransport | None = None,
 ) -> AsyncIterator[Door]:
     """Run the web role for a block, reachable from its beginning to its end."""
     port = free_port()
-    given = settings(folder, web=web, port=port, api=api)
+    given = settings(folder, web=web, port=port, api=api, disk=disk)
     if service is not None:
         given = WebSettings(given.settings, given.secrets, given.api_token, service)
     stop = asyncio.Event()

@@ -1,16 +1,18 @@
 """What arrives together is committed together, and one bad update is nobody else's harm."""
 
 import asyncio
+from functools import partial
 
 import pytest
 
 from bot.web.intake import BATCH_MAX, Intake
-from storage import inbox
+from storage import inbox, outbox
 from storage.carriers import Params
 from storage.database import Database
 from storage.errors import StorageError
 from storage.inbox import Received, Reception
 from storage.lifecycle import BotName
+from storage.outgoing import Outgoing, Source
 from tests.simulator.clock import VirtualClock
 
 MAIN = BotName("main")
@@ -27,9 +29,9 @@ def commits(db: Database, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     marks: list[str] = []
     run = db.run
 
-    async def counted(name: str, params: Params) -> int:
+    async def counted(name: str, params: Params, *, point: str) -> int:
         marks.append("commit")
-        return await run(name, params)
+        return await run(name, params, point=point)
 
     monkeypatch.setattr(db, "run", counted)
     return marks
@@ -108,3 +110,43 @@ async def test_one_who_gives_up_waiting_stops_nobody(db: Database, clock: Virtua
     assert told[0] is told[2] is Reception.STORED
     assert isinstance(told[1], asyncio.CancelledError)
     assert await stored(db) == 3, "its transaction was whole all the same"
+
+
+async def test_what_tells_the_sender_something_is_committed_with_what_came_with_it(
+    db: Database, clock: VirtualClock, commits: list[str]
+) -> None:
+    """An odd one among them tells nothing, and is stored all the same."""
+    answer = Outgoing(
+        "sendMessage",
+        {"chat_id": "7", "text": "hi"},
+        lane="c:7",
+        key="turn:1:0:0",
+        source=Source("c:7", 5),
+        cancel_on_edit=True,
+        caused_at_ms=1,
+    )
+    await db.write(partial(outbox.enqueue, bot=MAIN, outgoing=answer))
+    edited = b'{"update_id": 2, "edited_message": {"message_id": 5}}'
+    together = [
+        received(1),
+        Received(MAIN, 2, "edited_message", "c:7", None, edited),
+        Received(MAIN, 3, "my_chat_member", "c:8", None, b"{}"),
+        received(4),
+    ]
+    intake = Intake(db, clock)
+    told = await asyncio.gather(*(intake.keep(each) for each in together))
+    assert told == [Reception.STORED] * 4
+    assert commits == [], "not as one statement alone"
+    assert await stored(db) == 4
+    assert await db.fetch("outbox.queue", {"bot": MAIN, "limit": 9}) == []
+
+
+async def test_a_batch_without_such_a_kind_is_one_statement_as_ever(
+    db: Database, clock: VirtualClock, commits: list[str]
+) -> None:
+    """Ordinary deliveries pay nothing for the rare ones."""
+    kinds = ("message", "callback_query", "chat_member", "moon_landing")
+    updates = [Received(MAIN, n, kind, None, None, b"{}") for n, kind in enumerate(kinds, 1)]
+    intake = Intake(db, clock)
+    await asyncio.gather(*(intake.keep(each) for each in updates))
+    assert commits == ["commit"]

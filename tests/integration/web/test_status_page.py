@@ -8,11 +8,11 @@ from typing import ClassVar
 
 import pytest
 
-from storage import cooldowns, outbox
+from storage import claims, cooldowns, outbox
+from storage.claims import AttemptEnd
 from storage.clock import SystemClock, deadline_in
 from storage.database import Tx, connect, opened
 from storage.lifecycle import AttemptStage, BotName, OutboxState, Priority
-from storage.outbox import AttemptEnd
 from tests.integration.storage.calls import call
 from tests.integration.web.door import API_TOKEN, Door, open_door, posted, update
 
@@ -134,9 +134,9 @@ async def test_cooldowns_are_shown_with_the_time_that_is_left(tmp_path: Path) ->
 def hold_one(tx: Tx) -> None:
     """A call whose answer never came, for a chat with a number of its own."""
     outbox.enqueue(tx, MAIN, call("a", chat_id=4711, text=WORDS))
-    (head,) = outbox.heads(tx, MAIN, Priority.INTERACTIVE, limit=1)
-    (claim,) = outbox.claim(tx, [head], 1)
-    outbox.stamp(tx, [claim])
+    (head,) = claims.heads(tx, MAIN, Priority.INTERACTIVE, limit=1)
+    (claim,) = claims.claim(tx, [head], 1)
+    claims.stamp(tx, [claim])
     end = AttemptEnd(
         AttemptStage.BODY_COMPLETE,
         "uncertain",
@@ -144,8 +144,8 @@ def hold_one(tx: Tx) -> None:
         status=502,
         description=f'Bad Gateway for "{WORDS}"',
     )
-    outbox.close_attempts(tx, [(claim, end)])
-    outbox.hold(tx, claim, OutboxState.UNCERTAIN, reason="no answer came")
+    claims.close_attempts(tx, [(claim, end)])
+    claims.hold(tx, claim, OutboxState.UNCERTAIN, reason="no answer came")
 
 
 async def test_a_held_call_is_shown_with_its_evidence_and_not_with_its_words(

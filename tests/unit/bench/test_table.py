@@ -41,6 +41,14 @@ def test_a_peer_that_did_nothing_proves_nothing() -> None:
     assert not idle.holds
 
 
+@pytest.mark.parametrize(("ours", "holds"), [(0, True), (1, False)])
+def test_a_line_may_be_judged_alone_and_show_a_peer(ours: float, *, holds: bool) -> None:
+    judged = Line("floods drawn", ours, "", Below(1), Peer("a peer", 4), alone=True)
+    assert judged.holds is holds
+    assert "a peer           4" in render([judged])
+    assert "< 1  " in render([judged])
+
+
 def test_the_table_shows_ours_beside_the_peer_with_ratio_target_and_judgement() -> None:
     table = render([line(10_000, AtLeast(2.5), PEER), line(7.25, Below(25))])
     head, rule, beside, alone = table.splitlines()

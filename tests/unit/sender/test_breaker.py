@@ -3,7 +3,14 @@
 import pytest
 
 from sender.answer import Answer, Stage
-from sender.breaker import OPEN_MS_MAX, SILENT_ANSWERS_MAX, Breaker, BreakerState
+from sender.breaker import (
+    JITTER,
+    OPEN_MS_BASE,
+    OPEN_MS_MAX,
+    SILENT_ANSWERS_MAX,
+    Breaker,
+    BreakerState,
+)
 
 GONE = Answer(Stage.UNCONNECTED, fault="ClientConnectorError")
 SILENT = Answer(Stage.BODY_COMPLETE, fault="SocketTimeoutError")
@@ -71,3 +78,41 @@ def test_jitter_only_adds() -> None:
     breaker = Breaker()
     breaker.note(GONE)
     assert 500 <= breaker.open(0, jitter=0.999) < 750
+
+
+def test_one_canary_at_a_time() -> None:
+    breaker = opened()
+    breaker.probe()
+    assert breaker.state is BreakerState.PROBING
+    with pytest.raises(AssertionError):
+        breaker.probe()
+
+
+def test_answers_of_calls_that_left_before_do_not_touch_a_breaker_that_waits() -> None:
+    breaker = opened()
+    breaker.probe()
+    for answer in (FINE, GONE, SILENT):
+        assert not breaker.note(answer)
+    assert breaker.state is BreakerState.PROBING
+
+
+def test_after_an_outage_it_takes_as_much_silence_as_ever_to_open_again() -> None:
+    breaker = opened()
+    breaker.probe()
+    breaker.probed(REFUSED, 2_000, jitter=0.0)
+    noted = [breaker.note(SILENT) for _ in range(SILENT_ANSWERS_MAX)]
+    assert noted == [False] * (SILENT_ANSWERS_MAX - 1) + [True]
+    assert breaker.open(3_000, jitter=0.0) == OPEN_MS_BASE
+
+
+@pytest.mark.parametrize("jitter", [0.0, 0.3, 0.999])
+def test_every_wait_lies_between_the_plain_one_and_half_as_much_again(jitter: float) -> None:
+    breaker, now_ms = Breaker(), 0
+    breaker.note(GONE)
+    breaker.open(now_ms, jitter)
+    for failures in range(10):
+        plain_ms = min(OPEN_MS_BASE << failures, OPEN_MS_MAX)
+        assert plain_ms <= breaker.probe_at() - now_ms <= plain_ms * (1 + JITTER)
+        now_ms = breaker.probe_at()
+        breaker.probe()
+        breaker.probed(GONE, now_ms, jitter)

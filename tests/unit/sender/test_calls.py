@@ -7,8 +7,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sender.calls import Call, Parentless, TooSoon, Unsayable, encode, references, render, resolve
-from storage.lifecycle import OutboxState
+from sender.calls import (
+    JSON,
+    Call,
+    InDoubt,
+    Parentless,
+    TooSoon,
+    Unsayable,
+    encode,
+    references,
+    render,
+    resolve,
+)
+from storage.lifecycle import HELD, TERMINAL, OutboxId, OutboxState
 from storage.outbox import Resolution
 
 SENT = Resolution(OutboxState.SENT, 77)
@@ -20,7 +31,7 @@ SENT = Resolution(OutboxState.SENT, 77)
         st.text(st.characters(exclude_categories=["Cs"]), max_size=40),
         min_size=1,
         max_size=6,
-    )
+    ),
 )
 def test_a_form_is_byte_for_byte_what_httpx_would_post(form: dict[str, str]) -> None:
     assert encode(form) == httpx.Request("POST", "http://t/", data=form).read()
@@ -44,7 +55,8 @@ def test_a_form_is_byte_for_byte_what_httpx_would_post(form: dict[str, str]) -> 
     ],
 )
 def test_placeholders_are_found_where_a_message_is_meant(
-    params: dict[str, str], found: tuple[int, ...]
+    params: dict[str, str],
+    found: tuple[int, ...],
 ) -> None:
     assert references(params) == found
 
@@ -83,7 +95,7 @@ def test_a_parent_that_still_waits_is_waited_for(state: OutboxState) -> None:
         *[
             Resolution(state, None)
             for state in OutboxState
-            if state not in {OutboxState.SENT, OutboxState.QUEUED, OutboxState.CLAIMED}
+            if state in TERMINAL - {OutboxState.SENT}
         ],
     ],
 )
@@ -93,5 +105,30 @@ def test_a_parent_that_never_became_a_message_takes_its_child_along(
     assert isinstance(resolve({-4: SENT, -5: resolution}), Parentless)
 
 
+@pytest.mark.parametrize("state", [*HELD, OutboxState.QUEUED])
+def test_a_parent_in_doubt_leaves_its_child_to_a_person(state: OutboxState) -> None:
+    """Also one that waits itself for a decision about another row."""
+    assert resolve({-4: SENT, -5: Resolution(state, None, OutboxId(9))}) == InDoubt(OutboxId(9))
+
+
 def test_half_a_surrogate_pair_cannot_be_said() -> None:
     assert isinstance(render("sendMessage", {"text": "\ud800"}, {}), Unsayable)
+    assert isinstance(render("notify", {"text": '"\ud800"'}, {}, JSON), Unsayable)
+
+
+def test_another_channel_is_sent_one_json_object() -> None:
+    params = {"to": "7", "text": '"h\u00e9 \\u00e9"', "tags": '["a"]', "message_id": "-5"}
+    call = render("notify", params, {-5: 77}, JSON)
+    assert isinstance(call, Call)
+    assert call.content_type == "application/json"
+    assert json.loads(call.body) == {
+        "to": 7,
+        "text": "h\u00e9 \u00e9",
+        "tags": ["a"],
+        "message_id": 77,
+    }
+
+
+@pytest.mark.parametrize("value", ["hello", "", "{", "NaN", "1e999", "[" * 100_000])
+def test_what_is_not_json_can_not_be_said_to_another_channel(value: str) -> None:
+    assert isinstance(render("notify", {"text": value}, {}, JSON), Unsayable)

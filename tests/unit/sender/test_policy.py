@@ -1,5 +1,7 @@
 """The policy: what becomes of a row after each verdict, as a table."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -34,11 +36,13 @@ from sender.verdict import (
     RefusedKind,
     Review,
     Sent,
+    Throttled,
     Transient,
     Uncertain,
     Unreachable,
     Verdict,
     WaitSource,
+    Withheld,
 )
 from storage.lifecycle import OnUncertain, OutboxState
 
@@ -47,6 +51,8 @@ FLOOD = Cooldown(7_000, FloodHint.CHAT, WaitSource.PARAMETERS)
 FAILED = Transient("cut", outage=False)
 OUTAGE = Transient("refused", outage=True)
 DOUBT = Uncertain("no answer")
+HASTE = Throttled("429 RATE_LIMITED")
+HELD_BACK = Withheld("held back")
 
 
 def row(
@@ -67,6 +73,11 @@ def row(
         is_ephemeral=is_ephemeral,
         bare_floods=bare_floods,
     )
+
+
+def unwatched(facts: RowFacts) -> RowFacts:
+    """The same row on a channel that no breaker watches over."""
+    return replace(facts, has_breaker=False)
 
 
 def settled(verdict: Verdict, facts: RowFacts, jitter: float = 0.0) -> Settlement:
@@ -97,6 +108,23 @@ TABLE: list[tuple[Verdict, RowFacts, Fate]] = [
     (OUTAGE, row(), Requeue(NOW_MS, Spend.NOTHING, "refused")),
     (OUTAGE, row(attempts=4), Requeue(NOW_MS, Spend.NOTHING, "refused")),
     (OUTAGE, row(is_ephemeral=True), Expire("not repeated: refused")),
+    (HASTE, row(), Requeue(NOW_MS + 1_000, Spend.NOTHING, "429 RATE_LIMITED")),
+    (HASTE, row(attempts=4), Requeue(NOW_MS + 1_000, Spend.NOTHING, "429 RATE_LIMITED")),
+    (HASTE, row(bare_floods=3), Requeue(NOW_MS + 8_000, Spend.NOTHING, "429 RATE_LIMITED")),
+    (
+        HASTE,
+        row(bare_floods=3, expires_in_ms=8_000),
+        Expire("its next try would come too late: 429 RATE_LIMITED"),
+    ),
+    (HASTE, row(is_ephemeral=True), Expire("not repeated: 429 RATE_LIMITED")),
+    (OUTAGE, unwatched(row()), Requeue(NOW_MS + 1_000, Spend.NOTHING, "refused")),
+    (
+        OUTAGE,
+        unwatched(row(bare_floods=2)),
+        Requeue(NOW_MS + 4_000, Spend.NOTHING, "refused"),
+    ),
+    (HELD_BACK, row(), Requeue(NOW_MS, Spend.NOTHING, "held back")),
+    (HELD_BACK, row(is_ephemeral=True), Requeue(NOW_MS, Spend.NOTHING, "held back")),
     (FAILED, row(), Requeue(NOW_MS + 1_000, Spend.ATTEMPT, "cut")),
     (FAILED, row(attempts=2), Requeue(NOW_MS + 4_000, Spend.ATTEMPT, "cut")),
     (FAILED, row(attempts=4), Bury("5 attempts are spent: cut")),
@@ -160,6 +188,19 @@ def test_a_flood_without_a_wait_pauses_its_lane_longer_each_time(
 ) -> None:
     found = settled(verdict, row(bare_floods=bare_floods))
     assert found.wait == Wait(wait_ms, FloodHint.CHAT, WaitCause.BARE_FLOOD)
+
+
+def test_our_own_pause_grows_with_each_refusal_and_has_an_end() -> None:
+    waits = [settled(HASTE, row(bare_floods=count)).wait for count in range(40)]
+    lengths = [wait.wait_ms for wait in waits if wait is not None]
+    assert len(lengths) == len(waits)
+    assert lengths == sorted(lengths)
+    assert (lengths[0], lengths[-1]) == (1_000, BACKOFF_MS_MAX)
+    longer = settled(HASTE, row(bare_floods=2), jitter=0.5).wait
+    assert longer == Wait(5_000, FloodHint.CHAT, WaitCause.THROTTLED)
+    missing = settled(OUTAGE, unwatched(row())).wait
+    assert missing == Wait(1_000, FloodHint.CHAT, WaitCause.OUTAGE)
+    assert settled(OUTAGE, row()).wait is None
 
 
 def test_what_was_stamped_and_never_answered_is_in_doubt() -> None:

@@ -11,20 +11,26 @@ from tests.simulator.faults import (
     BareFlood,
     Chances,
     Cut,
+    Exhausted,
     Fault,
     FaultPlan,
     Flood,
     Gateway,
+    Guard,
+    HalfAlbum,
     Hang,
     HiddenFlood,
     Hold,
     Refusal,
     Rule,
     ServerError,
+    SiblingFlood,
     Target,
     Truncated,
+    Unnumbered,
 )
 from tests.simulator.limits import STRICT, Scope
+from tests.simulator.media import file_id
 from tests.simulator.wire import Ending
 from tests.unit.simulator.conftest import Town
 
@@ -42,6 +48,11 @@ ALL_FAULTS: list[Fault] = [
     Gateway(Acceptance.AFTER, 504),
     Truncated(),
     Refusal(400, "Bad Request: TOPIC_CLOSED"),
+    SiblingFlood(5),
+    Guard(),
+    Exhausted(1),
+    HalfAlbum(2, "USER_IS_BLOCKED", 403),
+    Unnumbered(),
 ]
 
 
@@ -128,6 +139,11 @@ def fate(town: Town, fault: Fault) -> tuple[int, Ending, bool]:
         (Truncated(), (200, Ending.WHOLE, True)),
         (Truncated(short_of_length=True), (200, Ending.HALF, True)),
         (Refusal(403, "Forbidden: user is deactivated"), (403, Ending.WHOLE, False)),
+        (SiblingFlood(5), (429, Ending.WHOLE, False)),
+        (Guard(), (429, Ending.WHOLE, False)),
+        (Exhausted(), (429, Ending.WHOLE, False)),
+        (HalfAlbum(), (400, Ending.WHOLE, False)),
+        (Unnumbered(), (200, Ending.WHOLE, True)),
     ],
     ids=repr,
 )
@@ -216,3 +232,78 @@ def test_an_edit_shares_the_chats_budget_and_an_answer_does_not(town: Town) -> N
     edit = town.refusal("editMessageText", chat_id=town.ada, message_id=message_id, text="c")
     assert edit == "429 Too Many Requests: retry after 3"
     assert "query is too old" in town.refusal("answerCallbackQuery", callback_query_id="none")
+
+
+@pytest.mark.parametrize(
+    ("fault", "wait_s", "hold_ms"),
+    [(Guard(), 60, 3_000), (Exhausted(8), 8, 7_000), (Exhausted(1), 1, 8_000)],
+    ids=repr,
+)
+def test_a_server_that_gives_up_by_itself_takes_its_time_and_orders_no_flood(
+    town: Town, fault: Fault, wait_s: int, hold_ms: int
+) -> None:
+    town.telegram.faults.next("sendMessage", fault)
+    reply = town.reply("sendMessage", chat_id=town.ada, text="x")
+    assert json.loads(reply.body)["parameters"] == {"retry_after": wait_s}
+    assert reply.hold_ms == hold_ms
+    assert town.send()
+    assert town.telegram.ledger.early() == []
+
+
+def test_siblings_of_a_limited_send_fail_with_it_and_do_not_prolong_it(town: Town) -> None:
+    town.telegram.faults.next("sendMessage", SiblingFlood(5, within_ms=200))
+    first = town.refusal("sendMessage", chat_id=town.ada, text="a")
+    town.clock.advance_ms(200)
+    second = town.refusal("sendMessage", chat_id=town.ada, text="b")
+
+    assert first == second == "429 Too Many Requests: retry after 5"
+    assert town.telegram.ledger.early() == []
+    town.clock.advance_ms(4_800)
+    assert town.send()
+
+
+def test_who_comes_after_the_siblings_comes_early(town: Town) -> None:
+    town.telegram.faults.next("sendMessage", SiblingFlood(5, within_ms=200))
+    town.reply("sendMessage", chat_id=town.ada, text="a")
+    town.clock.advance_ms(201)
+    town.reply("sendMessage", chat_id=town.ada, text="b")
+    assert len(town.telegram.ledger.early()) == 1
+
+
+class TestGuard:
+    """The server does not take a chat's messages without end."""
+
+    def hold(self, town: Town, calls: int, fault: Fault) -> None:
+        town.telegram.faults.next("sendMessage", fault, times=calls)
+        for number in range(calls):
+            assert town.reply("sendMessage", chat_id=town.ada, text=str(number)).status == 200
+
+    def test_more_than_310_unsent_messages_of_a_chat_are_refused_until_they_are_gone(
+        self, town: Town
+    ) -> None:
+        self.hold(town, 311, Hold(8_000))
+        reply = town.reply("sendMessage", chat_id=town.ada, text="x")
+        assert (json.loads(reply.body)["parameters"], reply.hold_ms) == ({"retry_after": 60}, 3_000)
+        assert not town.telegram.ledger.arrivals()[-1].charged
+
+        bob = town.telegram.people.add_user("Bob")
+        town.telegram.people.says(bob.id, "hi", bot_id=town.bot.id)
+        assert town.call("sendMessage", chat_id=bob.id, text="x")
+        town.clock.advance_ms(8_000)
+        assert town.send()
+
+    def test_an_album_is_as_many_as_its_items(self, town: Town) -> None:
+        media = [{"type": "photo", "media": file_id("photo", town.bot.id, n)} for n in range(10)]
+        town.telegram.faults.next("sendMediaGroup", Hold(8_000), times=32)
+        statuses = [
+            town.reply("sendMediaGroup", chat_id=town.ada, media=media).status for _ in range(32)
+        ]
+        assert statuses == [200] * 32
+        assert town.reply("sendMediaGroup", chat_id=town.ada, media=media).status == 429
+
+    def test_a_call_that_hangs_is_unsent_until_it_is_released(self, town: Town) -> None:
+        self.hold(town, 311, Hang(Acceptance.AFTER))
+        town.clock.advance_ms(3_600_000)
+        assert town.reply("sendMessage", chat_id=town.ada, text="x").status == 429
+        town.telegram.release()
+        assert town.send()

@@ -103,6 +103,67 @@ def test_the_flood_of_a_chat_leaves_other_chats_alone_and_that_of_a_bot_none() -
     assert limiter.ignored(GROUP, 0) is not None
 
 
+def test_an_album_counts_for_each_of_its_messages() -> None:
+    """It goes when its first message could, and the chat is in debt for the rest."""
+    limiter = Limiter(LimitRules(chat_burst=1, wait_s_min=0))
+    assert admitted(limiter, CHAT._replace(items=4), 0)
+
+    flood = limiter.admit(CHAT, 0).flood
+
+    assert flood is not None
+    assert flood.wait_s == 4
+
+
+def test_an_album_needs_room_for_all_of_it_in_a_group_and_in_the_bots_rate() -> None:
+    limiter = Limiter(TELEGRAM)
+    assert admitted(limiter, GROUP._replace(items=10), 0)
+    assert admitted(limiter, GROUP._replace(items=10), 20_000)
+    assert not admitted(limiter, GROUP, 40_000)
+
+    limiter = Limiter(TELEGRAM)
+    albums = [Charge(1, chat, is_group=False, items=8) for chat in range(4)]
+    assert [admitted(limiter, album, 0) for album in albums] == [True, True, True, False]
+
+
+def test_slow_mode_spaces_the_messages_of_a_chat() -> None:
+    limiter = Limiter(OFF)
+    slow = GROUP._replace(slow_ms=10_000)
+    assert admitted(limiter, slow, 0)
+    assert admitted(limiter, GROUP, 1)
+
+    flood = limiter.admit(slow, 4_000).flood
+
+    assert flood is not None
+    assert (flood.scope, flood.wait_s) == (Scope(1, -5), 6)
+    assert admitted(limiter, slow, 10_000)
+
+
+class TestPaid:
+    """A broadcast that pays may go beyond what is free, up to a ceiling of its own."""
+
+    def test_what_is_above_the_free_thirty_a_second_is_counted_as_paid(self) -> None:
+        limiter = Limiter(TELEGRAM)
+        paid = [
+            limiter.admit(Charge(1, chat, is_group=False, is_paid=True), 0).paid_items
+            for chat in range(40)
+        ]
+        assert paid == [0] * 30 + [1] * 10
+
+    def test_a_second_takes_a_thousand_of_them(self) -> None:
+        limiter = Limiter(TELEGRAM)
+        taken = [
+            admitted(limiter, Charge(1, chat, is_group=False, is_paid=True), chat // 2)
+            for chat in range(1_001)
+        ]
+        assert taken == [True] * 1_000 + [False]
+        assert admitted(limiter, Charge(1, 2_000, is_group=False, is_paid=True), 5_000)
+
+    def test_the_limits_of_a_chat_stay(self) -> None:
+        limiter = Limiter(TELEGRAM)
+        paid = CHAT._replace(is_paid=True)
+        assert [admitted(limiter, paid, 0) for _ in range(4)] == [True, True, True, False]
+
+
 @given(
     gaps_ms=st.lists(st.integers(0, 1_500), max_size=60),
     burst=st.integers(1, 4),

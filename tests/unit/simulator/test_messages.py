@@ -196,7 +196,7 @@ def test_inline_messages_can_be_edited_once_they_are_known(town: Town) -> None:
         ("deleteMessage", {"chat_id": 1, "message_id": "x"}, "must be an Integer"),
         ("editMessageText", {"chat_id": 1, "message_id": -5, "text": "x"}, "not specified"),
         ("sendChatAction", {"chat_id": 1}, "wrong parameter action"),
-        ("sendPhoto", {"chat_id": 1}, "method not found"),
+        ("banChatMember", {"chat_id": 1}, "method not found"),
     ],
 )
 def test_what_no_correct_client_sends_is_noted_as_its_bug(

@@ -189,8 +189,13 @@ def test_a_bot_needs_a_plain_name(house: House, name: str) -> None:
         ("limits.chat_per_second", "nan"),
         ("limits.group_per_minute", "0"),
         ("limits.flood_scope", '"all"'),
+        ("limits.paid_per_second", "1001"),
+        ("limits.paid_per_second", "-1"),
+        ("limits.paid_per_second", "2.5"),
+        ("limits.stars_budget", "-1"),
         ("delivery.on_uncertain", '"guess"'),
         ("delivery.on_bare_flood", '"retry"'),
+        ("delivery.late_answers", '"later"'),
         ("delivery.read_timeout_s", "5"),
         ("delivery.reply_ttl_s", "0"),
         ("delivery.attempts_max", "true"),
@@ -263,6 +268,15 @@ def test_a_bot_overrides_single_limits(house: House) -> None:
     assert settings.limits_for("main").flood_scope == "bot"
     assert settings.limits_for("main").chat_burst == 2
     assert settings.limits_for("other") == settings.limits
+
+
+def test_who_may_pay_needs_a_budget(house: House) -> None:
+    house.write(SMALLEST + "[bots.other]\n[bots.other.limits]\npaid_per_second = 10\n")
+    fault = house.only_fault()
+    assert fault.key == "bots.other.limits.stars_budget"
+    assert fault.expected.startswith("expected a number of Stars")
+    house.write(SMALLEST + "[limits]\npaid_per_second = 10\nstars_budget = 500\n")
+    assert house.load().limits_for("main").stars_budget == 500
 
 
 def test_every_limit_can_be_overridden() -> None:
