@@ -39,15 +39,24 @@ _METHOD_ELSEWHERE: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]*(\.[A-Za-z0-9_]+)*"
 _ELSEWHERE: Final = MethodFacts(CallKind.SEND, idempotent=False, returns=Returns.OTHER)
 
 
+def key_of(asked: str) -> str:
+    """The key of the row that an order with this key has left: a producer's names its own cause."""
+    return f"api:{asked}"
+
+
 class KeyTaken(FerrymanError):
     """The idempotency key stands for another call already."""
 
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What the configuration says about calls that programs ask for."""
+    """What the configuration says about calls that programs ask for.
+
+    `paying` are the bots that may pay for broadcasts.
+    """
 
     bots: Collection[str]
+    paying: Collection[str]
     channels: Collection[str]
     reply_ttl_ms: int
     bulk_ttl_ms: int
@@ -82,6 +91,7 @@ def terms_of(settings: Settings) -> Terms:
     delivery = settings.delivery
     return Terms(
         bots=tuple(settings.bots),
+        paying=[name for name in settings.bots if settings.limits_for(name).paid_per_second],
         channels=(TELEGRAM, *settings.channels),
         reply_ttl_ms=delivery.reply_ttl_s * 1000,
         bulk_ttl_ms=delivery.broadcast_ttl_s * 1000,
@@ -95,7 +105,8 @@ def outgoing_of(order: Order, terms: Terms, *, now_ms: int, key: str) -> Outgoin
     Raises Unacceptable with every problem.
     """
     params: dict[str, Json] = order.params  # type: ignore[assignment]  # the values came from JSON
-    said = _to_telegram(order, params) if order.channel == TELEGRAM else _elsewhere(order, params)
+    is_telegrams = order.channel == TELEGRAM
+    said = _to_telegram(order, params, terms) if is_telegrams else _elsewhere(order, params)
     outside = [*_problems_outside(order, terms, now_ms)]
     if outside or not isinstance(said, _Said):
         raise Unacceptable([*outside, *(() if isinstance(said, _Said) else said)])
@@ -103,7 +114,7 @@ def outgoing_of(order: Order, terms: Terms, *, now_ms: int, key: str) -> Outgoin
         method=order.method,
         params=said.form,
         lane=said.lane,
-        key=key if order.key is None else f"api:{order.key}",
+        key=key if order.key is None else key_of(order.key),
         chat_id=said.chat_id,
         priority=said.priority,
         on_uncertain=_on_uncertain(order, said.facts, terms),
@@ -134,7 +145,9 @@ def _problems_outside(order: Order, terms: Terms, now_ms: int) -> Iterator[Probl
         yield Problem("expires_at", "expected a moment after not_before")
 
 
-def _to_telegram(order: Order, params: Mapping[str, Json]) -> _Said | Sequence[Problem]:
+def _to_telegram(
+    order: Order, params: Mapping[str, Json], terms: Terms
+) -> _Said | Sequence[Problem]:
     facts = METHODS.get(order.method)
     if facts is None:
         return [Problem("method", _no_method(order.method))]
@@ -142,7 +155,12 @@ def _to_telegram(order: Order, params: Mapping[str, Json]) -> _Said | Sequence[P
     form = form_of({**paid, **params})
     priority = priority_for(form, Priority(order.priority))
     problems = [*problems_of(order.method, facts, params)]
-    problems += _payment_problems(order, facts, priority)
+    if priority is Priority.PAID:
+        is_off = order.bot in terms.bots and order.bot not in terms.paying
+        problems += _paid_problems(order, facts, is_off=is_off)
+    elif order.priority == "paid":
+        told = "expected true, or nothing, in a call of class paid"
+        problems.append(Problem(f"params.{_PAYS}", told))
     if problems:
         return problems
     lane = _lane(facts, form)
@@ -165,16 +183,18 @@ def _no_method(method: str) -> str:
     return told if "did you mean" in told else f"{told}; expected one of the Bot API's"
 
 
-def _payment_problems(order: Order, facts: MethodFacts, priority: Priority) -> Iterator[Problem]:
-    """A call is paid for exactly if it says so, and its method can be."""
-    if priority is Priority.PAID and not facts.may_be_paid:
+def _paid_problems(order: Order, facts: MethodFacts, *, is_off: bool) -> Iterator[Problem]:
+    """A call is paid for only where its method can be, and where anything is."""
+    if not facts.may_be_paid:
         why = f"{order.method} can't be paid for"
-        if order.priority == "paid":
-            yield Problem("class", f"expected interactive or bulk: {why}")
-        else:
-            yield Problem(f"params.{_PAYS}", f"expected none: {why}")
-    if order.priority == "paid" and priority is not Priority.PAID:
-        yield Problem(f"params.{_PAYS}", "expected true, or nothing, in a call of class paid")
+    elif is_off:
+        why = "paid broadcasts of this bot are off (limits.paid_per_second is 0)"
+    else:
+        return
+    if order.priority == "paid":
+        yield Problem("class", f"expected interactive or bulk: {why}")
+    else:
+        yield Problem(f"params.{_PAYS}", f"expected none: {why}")
 
 
 def _lane(facts: MethodFacts, form: Mapping[str, str]) -> str:

@@ -6,14 +6,18 @@ request, whose address or headers hold the token.
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 EVIDENCE_CHARS_MAX = 300
 """How much of an unreadable answer is kept: enough to recognise a gateway's page."""
 
 # The HTTP request itself was refused, with an empty or HTML body: it never became a call.
 NEVER_A_CALL = frozenset({400, 413, 414, 415, 431})
+
+Storable = Annotated[int, Field(ge=-(1 << 63), lt=1 << 63)]
+"""A number that the database can keep; a larger one is nobody's id and no code."""
 
 
 class Stage(StrEnum):
@@ -72,7 +76,7 @@ class Envelope(BaseModel):
     model_config = ConfigDict(strict=True, frozen=True)
 
     ok: bool
-    error_code: int | None = None
+    error_code: Storable | None = None
     description: str | None = None
     # Their shapes are checked apart: a wait that is no number still makes a flood, not rubbish.
     result: object = None
@@ -92,7 +96,7 @@ class MigrateTo(BaseModel):
 
     model_config = ConfigDict(strict=True, frozen=True)
 
-    migrate_to_chat_id: int
+    migrate_to_chat_id: Storable
 
 
 class SentMessage(BaseModel):
@@ -100,7 +104,7 @@ class SentMessage(BaseModel):
 
     model_config = ConfigDict(strict=True, frozen=True)
 
-    message_id: int
+    message_id: Storable
 
 
 def envelope_of(body: bytes) -> Envelope | None:

@@ -137,7 +137,7 @@ def _classify_acceptance(result: object, items: int) -> Sent:
 
 def _classify_server_error(code: int, description: str, envelope: Envelope) -> Verdict:
     if meaning_of(description) is Meaning.DELIVERED:
-        return Sent(note=description, has_result=False)
+        return Sent(note=unquoted(description), has_result=False)
     return Uncertain(reason=f"{envelope.error_code or code} {unquoted(description)}".strip())
 
 

@@ -168,7 +168,7 @@ def _replied_to(params: Mapping[str, str]) -> int | None:
         return None
     try:
         reply = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     value = reply.get(_MESSAGE_ID) if isinstance(reply, dict) else None
     is_placeholder = isinstance(value, int) and not isinstance(value, bool) and value < 0

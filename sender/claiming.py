@@ -252,6 +252,7 @@ class _Picker:
             if not heads:
                 return
             self._claim(self._fitting(heads))
+        self._picked.look_again = True
 
     def _fill(self, priority: Priority) -> None:
         """Claim due heads of one priority until there is no room or no head left."""

@@ -11,7 +11,15 @@ import re
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from sender.answer import EVIDENCE_CHARS_MAX, NEVER_A_CALL, Answer, Evidence, Stage, excerpt
+from sender.answer import (
+    EVIDENCE_CHARS_MAX,
+    NEVER_A_CALL,
+    Answer,
+    Evidence,
+    Stage,
+    Storable,
+    excerpt,
+)
 from sender.phrases import unquoted
 from sender.verdict import (
     Refused,
@@ -46,7 +54,7 @@ class CodedError(BaseModel):
     model_config = ConfigDict(strict=True, frozen=True)
 
     code: str = ""
-    numeric_code: int = 0
+    numeric_code: Storable = 0
     message: str = ""
 
 

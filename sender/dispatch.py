@@ -107,9 +107,11 @@ class Dispatch:
         going = []
         back = []
         for each in ready:
-            wait_ms = self._memory.cooling_ms(each.taken.paced)
-            if wait_ms > 0:
-                back.append(self._handed_back(each.taken, wait_ms, "cooling"))
+            paced = each.taken.paced
+            if self._memory.cooling_ms(paced) > 0:
+                back.append(
+                    self._handed_back(each.taken, self._memory.certain_ms(paced), "cooling")
+                )
             elif reason := self._way.reason_to_keep(each.taken):
                 back.append(self._handed_back(each.taken, 0, reason))
             else:

@@ -25,6 +25,9 @@ from storage.floods import Flood
 from storage.leases import Lease
 from storage.lifecycle import BotName, Priority
 
+STRAY_MS = 1_000
+"""A call that left a process just before it died may arrive so long after its death was noticed."""
+
 _CHAT_LANES = ("c:", "b:")
 
 ANSWER_SLOTS = 4
@@ -76,7 +79,8 @@ class BotMemory:
             paced = PacedCall(call.lane, call.chat_id, kind, call.priority, call.items)
             ended_ms = wall_ms if call.ended_at_ms is None else call.ended_at_ms
             # A wall clock that was set back makes ages negative: then the call counts as just made.
-            arrived.append((now_ms - max(0, wall_ms - ended_ms), paced))
+            late_ms = STRAY_MS if call.is_abandoned else 0
+            arrived.append((now_ms - max(0, wall_ms - ended_ms) + late_ms, paced))
         arrived.sort(key=lambda pair: pair[0])
         self.gates.restore((paced, at_ms) for at_ms, paced in arrived)
         if found.learned is not None:
@@ -153,6 +157,10 @@ class BotMemory:
         until_ms = floods.cooling_until_ms(self._cooling, call)
         return max(0, until_ms - self._clock.boot_ms())
 
+    def certain_ms(self, call: PacedCall) -> int:
+        """Milliseconds for which a wait that no canary can lift holds this call back."""
+        return self.cooling_ms(replace(call, is_canary=True))
+
     def bot_opens_at(self, since_ms: int) -> int | None:
         """When the bot as a whole may go on, if a wait or a window of its own held it `since_ms`.
 
@@ -170,11 +178,15 @@ class BotMemory:
         return min((at_ms for at_ms in opens if since_ms < at_ms < NEVER_MS), default=None)
 
     def chat_opens_wall_ms(self, call: PacedCall) -> int:
-        """When the chat's own gate lets a call like this one through again, as wall time."""
+        """When the chat's own gate lets a call like this one through again, as wall time.
+
+        What was only inferred of the whole bot counts no longer than it stands: it may be lifted,
+        and no lane must wait for what is gone.
+        """
         now_ms = self._clock.boot_ms()
         at_ms = self.gates.chat_at(call, now_ms)
         wait_ms = 0 if at_ms >= NEVER_MS else at_ms - now_ms
-        return self._clock.now_ms() + max(wait_ms, self.cooling_ms(call))
+        return self._clock.now_ms() + max(wait_ms, self.certain_ms(call))
 
     def bare_floods(self, lane: str) -> int:
         """How many floods without a wait this lane has met since it last got something through."""
@@ -227,7 +239,11 @@ class BotMemory:
         new_lane = moved_lane(lane, new_chat_id)
         self.gates.move(lane, new_lane=new_lane)
         renamed = {lane: new_lane, edits_scope(lane): edits_scope(new_lane)}
-        self._cooling = {renamed.get(scope, scope): at_ms for scope, at_ms in self._cooling.items()}
+        cooling: dict[str, int] = {}
+        for scope, at_ms in self._cooling.items():
+            name = renamed.get(scope, scope)
+            cooling[name] = max(at_ms, cooling.get(name, 0))
+        self._cooling = cooling
 
     def _may_test(self, now_ms: int) -> bool:
         """Whether a canary may find out now if the inferred wait is needed."""

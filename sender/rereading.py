@@ -15,7 +15,7 @@ from sender.delivery import Tools
 from sender.drain import Drain
 from sender.limits import changed, needing_restart, pace_of, values_of
 from sender.settings import SenderSettings
-from storage import rates
+from storage import lanes, rates
 from storage.database import Tx
 from storage.errors import ConfigurationError
 from storage.lifecycle import BotName
@@ -111,6 +111,7 @@ class Rereader:
 def _record(tx: Tx, changes: Sequence[_Change]) -> None:
     for change in changes:
         rates.record_change(tx, change.bot, source=SOURCE, before=change.before, after=change.after)
+        lanes.look_again(tx, change.bot)
 
 
 def _plain(values: Mapping[str, float | int | str]) -> str:

@@ -12,7 +12,7 @@ from typing import assert_never
 from sender import lessons, policy
 from sender.floods import edits_scope
 from sender.lessons import NO_LESSONS, Deadlined, Lessons
-from storage import chats, claims, cooldowns, outbox
+from storage import chats, claims, cooldowns, outbox, pauses
 from storage.claims import AttemptEnd, Claim
 from storage.database import Tx
 from storage.lifecycle import OutboxId, OutboxState
@@ -161,6 +161,7 @@ def _move(tx: Tx, claim: Claim, new_chat_id: int) -> int:
     claims.requeue(tx, claim, due_ms=0, spend_attempt=True, reason=f"moved to {new_chat_id}")
     new_lane = moved_lane(item.lane, new_chat_id)
     count = outbox.move_lane(tx, item.bot, item.lane, new_lane=new_lane, chat_id=new_chat_id)
+    pauses.move(tx, item.bot, item.lane, new_lane=new_lane)
     cooldowns.move(tx, item.bot, item.lane, new_scope=new_lane)
     cooldowns.move(tx, item.bot, edits_scope(item.lane), new_scope=edits_scope(new_lane))
     if item.chat_id is not None:

@@ -17,6 +17,9 @@ from storage.errors import LeaseLost
 from storage.lifecycle import AttemptStage, BotName, OnUncertain, OutboxId, OutboxState, Priority
 from storage.outgoing import TELEGRAM, Fallback, Source, unpacked_fallback
 
+LONGEST_CALL_MS = 1_210_000
+"""No call is under way for longer: twice the longest read timeout that may be configured."""
+
 
 @dataclass(frozen=True, slots=True)
 class OutboxItem:
@@ -115,7 +118,10 @@ class Accepted:
 
 @dataclass(frozen=True, slots=True)
 class RecentCall:
-    """A call that left lately, as Telegram's windows may still count it."""
+    """A call that left lately, as Telegram's windows may still count it.
+
+    `is_abandoned`: its sender died; when it ended is only when that was noticed.
+    """
 
     lane: str
     chat_id: int | None
@@ -124,6 +130,7 @@ class RecentCall:
     priority: Priority
     stamped_at_ms: int
     ended_at_ms: int | None
+    is_abandoned: bool = False
 
 
 def heads(
@@ -204,6 +211,7 @@ def mark_sent(tx: Tx, accepted: Sequence[Accepted]) -> None:
     if changed != len(accepted):
         raise LeaseLost(f"of {len(accepted)} rows only {changed} are in this sender's hand")
     lanes.reopen(tx, [_freed(it.claim.item, it.lane_due_ms) for it in accepted])
+    lanes.step_in(tx, [it.claim.item.id for it in accepted])
 
 
 def accept_late(tx: Tx, accepted: Accepted) -> bool:
@@ -222,7 +230,7 @@ def accept_late(tx: Tx, accepted: Accepted) -> bool:
     }
     if tx.run("claims.accept_late", params) != 1:
         return False
-    lanes.step_in(tx, claimed.item.bot, claimed.item.id)
+    lanes.step_in(tx, [claimed.item.id])
     return True
 
 
@@ -240,7 +248,10 @@ def requeue(
     is_cancelled = any(row["state"] == OutboxState.CANCELLED for row in found)
     # The next row of the lane need not wait for the sake of one that has ended.
     _left_hand(tx, claimed, len(found), 0 if is_cancelled else due_ms)
-    return str(found[0]["reason"]) if is_cancelled else None
+    if not is_cancelled:
+        return None
+    lanes.step_in(tx, [claimed.item.id])
+    return str(found[0]["reason"])
 
 
 def hold(tx: Tx, claimed: Claim, state: OutboxState, *, reason: str, lane_due_ms: int = 0) -> None:
@@ -261,6 +272,7 @@ def end(
     """
     params = _hand(tx, claimed) | {"state": state, "reason": reason, "spent": spent}
     _left_hand(tx, claimed, tx.run("claims.end", params), lane_due_ms)
+    lanes.step_in(tx, [claimed.item.id])
 
 
 def end_head(tx: Tx, item: OutboxItem, state: OutboxState, *, reason: str) -> None:
@@ -278,8 +290,12 @@ def orphans(tx: Tx, bot: BotName, epoch: int) -> Sequence[Orphan]:
 
 
 def recent_calls(tx: Tx, bot: BotName, *, since_ms: int) -> Sequence[RecentCall]:
-    """The calls that left since `since_ms`, oldest first: the memory of pacing after a restart."""
-    rows = tx.rows("claims.recent_attempts", {"bot": bot, "since_ms": since_ms})
+    """The calls under way at `since_ms` or since, oldest first: pacing's memory after a restart.
+
+    When a call arrived is known no better than that it was over by its end.
+    """
+    params = {"bot": bot, "since_ms": since_ms, "longest_ms": LONGEST_CALL_MS}
+    rows = tx.rows("claims.recent_attempts", params)
     return [
         RecentCall(
             lane=row["lane"],
@@ -289,6 +305,7 @@ def recent_calls(tx: Tx, bot: BotName, *, since_ms: int) -> Sequence[RecentCall]
             priority=Priority(row["priority"]),
             stamped_at_ms=row["stamped_at_ms"],
             ended_at_ms=row["ended_at_ms"],
+            is_abandoned=bool(row["is_abandoned"]),
         )
         for row in rows
     ]

@@ -107,8 +107,10 @@ def lift(tx: Tx, bot: BotName, scope: str) -> bool:
 
 
 def move(tx: Tx, bot: BotName, scope: str, *, new_scope: str) -> None:
-    """Let a wait follow a chat that has moved."""
-    tx.run("cooldowns.move", {"bot": bot, "scope": scope, "new_scope": new_scope})
+    """Let a wait follow a chat that has moved; it shortens none that its new id has."""
+    params = {"bot": bot, "scope": scope, "new_scope": new_scope}
+    tx.run("cooldowns.move", params)
+    tx.run("cooldowns.forget", params)
 
 
 def prune(tx: Tx, *, before_ms: int) -> int:

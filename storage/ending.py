@@ -41,5 +41,6 @@ def end_all(
 
 
 def leave_lanes(tx: Tx, bot: BotName, rows: Sequence[Waiting]) -> None:
-    """These rows wait no more: their lanes go on without them."""
+    """These rows wait no more: their lanes go on without them, and so does what waited for them."""
     lanes.let_on(tx, bot, {(row.lane, row.priority) for row in rows if row.joined})
+    lanes.step_in(tx, [row.id for row in rows])

@@ -32,9 +32,22 @@ def join(tx: Tx, bot: BotName, lane: str, priority: str, *, row: OutboxId, due_m
     )
 
 
+def open_anew(tx: Tx, bot: BotName, lane: str, priority: str) -> None:
+    """Rows have come into the lane from another one: its oldest row is the head."""
+    head = tx.row("lanes.head", {"bot": bot, "lane": lane, "priority": priority})
+    if head is not None:
+        join(tx, bot, lane, priority, row=OutboxId(head["id"]), due_ms=int(head["due_ms"]))
+        advance(tx, bot, lane, priority)
+
+
 def defer(tx: Tx, bot: BotName, lane: str, priority: str, *, due_ms: int) -> None:
     """Look at this lane again no sooner than `due_ms` (UTC milliseconds)."""
     tx.run("lanes.defer", {"bot": bot, "lane": lane, "priority": priority, "due_ms": due_ms})
+
+
+def look_again(tx: Tx, bot: BotName) -> None:
+    """What a lane was put off for may hold no more: look at each as soon as its head is due."""
+    tx.run("lanes.look_again", {"bot": bot, "now_ms": tx.now_ms()})
 
 
 def hold_claimed(tx: Tx, heads: str) -> None:
@@ -65,17 +78,18 @@ def let_on(tx: Tx, bot: BotName, left: Iterable[tuple[str, str]]) -> None:
 
 
 def step_out(tx: Tx, bot: BotName, row: OutboxId, *, waits_for: OutboxId, reason: str) -> None:
-    """Take a queued row out of its lane until a person has decided about the row `waits_for`."""
+    """Take a queued row out of its lane until it is decided about the row `waits_for`."""
     params = {"id": row, "waits_for": waits_for, "reason": reason}
     found = tx.row("lanes.step_out", params)
     if found is not None:
         let_on(tx, bot, [(found["lane"], found["priority"])])
 
 
-def step_in(tx: Tx, bot: BotName, waited_for: OutboxId) -> int:
-    """It is decided about `waited_for`: what waited for it joins its lane again; its number."""
-    rows = tx.rows("lanes.step_in", {"waits_for": waited_for})
+def step_in(tx: Tx, decided: Sequence[OutboxId]) -> int:
+    """It is decided about these rows: what waited for them joins its lane again; its number."""
+    rows = tx.rows("lanes.step_in", {"decided": json.dumps(list(decided))})
     for row in sorted(rows, key=lambda found: int(found["id"])):
+        bot = BotName(row["bot"])
         join(tx, bot, row["lane"], row["priority"], row=row["id"], due_ms=tx.now_ms())
     return len(rows)
 

@@ -266,6 +266,7 @@ class DeliveryOptions(Section):
     """`[delivery]`: how long messages are worth sending, and what to do when things go wrong."""
 
     reply_ttl_s: Seconds = 3600
+    """How long a reply is worth sending, counted from when its question came in."""
     broadcast_ttl_s: Seconds = _DAY_S
     on_uncertain: Annotated[OnUncertain, Field(strict=False)] = OnUncertain.HOLD
     """What to do with a call that may already have been carried out."""

@@ -13,7 +13,9 @@ from storage.carriers import Params, Row
 from storage.database import Tx
 from storage.ending import Waiting
 from storage.lifecycle import BotName, OutboxId, OutboxState, Priority
+from storage.methods import METHODS
 from storage.outgoing import (
+    TELEGRAM,
     Fallback,
     Outgoing,
     coalesced_keys,
@@ -49,7 +51,8 @@ class Enqueued:
 class Resolution:
     """What became of the message behind a placeholder.
 
-    `doubt`: the held row about which a person has to decide first, itself or what it waits for.
+    `doubt`: the row about which has to be decided first, itself or what it waits for: a held one
+    by a person, one that waits for its turn elsewhere by its answer.
     """
 
     state: OutboxState
@@ -62,7 +65,7 @@ def enqueue(tx: Tx, bot: BotName, outgoing: Outgoing) -> Enqueued:
 
     Returns the row of that cause, new or not.
     """
-    outgoing = replace(outgoing, priority=priority_for(outgoing.params, outgoing.priority))
+    outgoing = replace(outgoing, priority=_priority_of(outgoing))
     fingerprint = digest(outgoing.method, outgoing.params)
     earlier = tx.rows("outbox.by_key", {"bot": bot, "key": outgoing.key})
     for row in earlier:
@@ -92,6 +95,14 @@ def enqueue_free(tx: Tx, bot: BotName, outgoing: Outgoing) -> Enqueued:
     placeholder = _FREE_PLACEHOLDERS_BELOW - left.id
     tx.run("outbox.set_placeholder", {"id": left.id, "placeholder": placeholder})
     return replace(left, placeholder=placeholder)
+
+
+def _priority_of(outgoing: Outgoing) -> Priority:
+    """What may be paid for is paid if it says so; of all else Telegram takes no Stars."""
+    facts = METHODS.get(outgoing.method)
+    is_telegrams = outgoing.channel == TELEGRAM
+    is_payable = is_telegrams and facts is not None and facts.may_be_paid
+    return priority_for(outgoing.params if is_payable else {}, outgoing.priority)
 
 
 def _row_of(
@@ -177,17 +188,20 @@ def fall_back(
 
 
 def cancel_lane(tx: Tx, bot: BotName, lane: str, *, reason: str) -> Sequence[OutboxId]:
-    """Cancel everything that waits for a chat, some hundred rows at a time."""
-    found: list[OutboxId] = []
-    params: Params = {"bot": bot, "lane": lane, "limit": _SWEEP_ROWS_MAX}
-    while rows := tx.rows("outbox.waiting_in_lane", params):
-        found.extend(ending.end_all(tx, bot, ending.waiting(rows), OutboxState.CANCELLED, reason))
-    return found
+    """Cancel everything that waits for a chat, in one statement, as it may be much."""
+    params: Params = {"bot": bot, "lane": lane, "reason": reason, "now_ms": tx.now_ms()}
+    gone = ending.waiting(tx.rows("outbox.cancel_lane", params))
+    ending.leave_lanes(tx, bot, gone)
+    return [row.id for row in gone]
 
 
 def join_scheduled(tx: Tx, bot: BotName) -> int:
-    """Let rows whose `not_before_ms` has come join their lanes; give their number."""
-    joining = tx.rows("outbox.join_scheduled", {"bot": bot, "now_ms": tx.now_ms()})
+    """Let rows whose `not_before_ms` has come join their lanes; give their number.
+
+    Some hundred at a time, as thousands may be scheduled for one moment: the rest is due still.
+    """
+    params: Params = {"bot": bot, "now_ms": tx.now_ms(), "limit": _SWEEP_ROWS_MAX}
+    joining = tx.rows("outbox.join_scheduled", params)
     for row in sorted(joining, key=lambda found: int(found["id"])):
         lanes.join(
             tx, bot, row["lane"], row["priority"], row=OutboxId(row["id"]), due_ms=tx.now_ms()
@@ -196,9 +210,10 @@ def join_scheduled(tx: Tx, bot: BotName) -> int:
 
 
 def next_due_ms(tx: Tx, bot: BotName) -> int | None:
-    """The next moment to come at which anything of this bot is due, or None.
+    """The next moment at which anything of this bot is due, or None.
 
-    What is due already does not count: a head that was not claimed waits for a call under way.
+    What is due already does not count: a head that was not claimed waits for a call under way. But
+    scheduled rows do, which could not join all at once.
     """
     now_ms = tx.now_ms()
     moments = [
@@ -220,22 +235,12 @@ def resolve(tx: Tx, bot: BotName, placeholder: int) -> Resolution | None:
 
 def move_lane(tx: Tx, bot: BotName, old_lane: str, *, new_lane: str, chat_id: int) -> int:
     """Address what waits for a chat that has moved to its new id; give the number of rows."""
-    key = {"bot": bot, "lane": old_lane}
-    joined = tx.rows("outbox.moving", key)
-    rows = [*joined, *tx.rows("outbox.moving_scheduled", key)]
-    for row in rows:
-        params = json.loads(row["params"]) | {"chat_id": str(chat_id)}
-        told = json.dumps(params, separators=(",", ":"))
-        tx.run(
-            "outbox.move", {"id": row["id"], "lane": new_lane, "chat_id": chat_id, "params": told}
-        )
+    params: Params = {"bot": bot, "lane": old_lane, "to_lane": new_lane, "chat_id": chat_id}
+    count = tx.run("outbox.move", params) + tx.run("outbox.move_scheduled", params)
     for priority in Priority:
         lanes.advance(tx, bot, old_lane, priority)
-    for row in joined:
-        lanes.join(tx, bot, new_lane, row["priority"], row=row["id"], due_ms=row["due_ms"])
-    for priority in Priority:
-        lanes.advance(tx, bot, new_lane, priority)
-    return len(rows)
+        lanes.open_anew(tx, bot, new_lane, priority)
+    return count
 
 
 def prune(tx: Tx, *, before_ms: int, limit: int) -> int:

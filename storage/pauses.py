@@ -56,6 +56,11 @@ def resume(tx: Tx, bot: BotName, scope: str) -> bool:
     return was_paused
 
 
+def move(tx: Tx, bot: BotName, old_lane: str, *, new_lane: str) -> None:
+    """A chat has moved: what is paused in it stays paused, unless its new lane has a pause."""
+    tx.run("pauses.move", {"bot": bot, "scope": old_lane, "to_scope": new_lane})
+
+
 def among(tx: Tx, bot: BotName, scopes: Sequence[str]) -> Mapping[str, Pause]:
     """Those of these scopes that are paused now."""
     params = {"bot": bot, "scopes": json.dumps(list(scopes)), "now_ms": tx.now_ms()}

@@ -62,6 +62,7 @@ class BotReport:
 
     `bulk_learned` is the bulk rate that floods have taught, `limits_changed` the latest change of
     limits while it ran, `paid_tenths` what paid broadcasts have cost, in tenths of a Star.
+    `outside` counts the rows that have left their lanes until it is decided about another one.
     """
 
     name: BotName
@@ -73,6 +74,7 @@ class BotReport:
     outbox: Mapping[str, WaitingReport]
     scheduled: int
     next_scheduled_ms: int | None
+    outside: int
     uncertain: int
     review: int
     ended_last_hour: Mapping[str, int]
@@ -205,8 +207,9 @@ def house(tx: Tx, bots: Sequence[BotName], clock: Clock, *, refusals_max: int = 
 
 
 def queue(tx: Tx, bot: BotName, *, limit: int) -> Sequence[QueuedRow]:
-    """What waits or is in hand, lane by lane."""
-    found = tx.rows("outbox.queue", {"bot": bot, "limit": limit})
+    """What waits for a decision about another row, then what waits or is in hand, lane by lane."""
+    found = tx.rows("outbox.queue_outside", {"bot": bot, "limit": limit})
+    found += tx.rows("outbox.queue", {"bot": bot, "limit": limit - len(found)})
     paused = {pause.scope: pause for pause in pauses.of_bot(tx, bot)}
     rows = [QueuedRow(**columns(row, state=OutboxState)) for row in found]
     return [_with_pause(row, paused) for row in rows]
@@ -261,6 +264,7 @@ def _bot(tx: Tx, name: BotName, clock: Clock, refusals_max: int) -> BotReport:
         outbox=_waiting(tx, name),
         scheduled=scheduled["scheduled"],
         next_scheduled_ms=scheduled["next_ms"],
+        outside=_one(tx, "reports.outbox_outside", name)["outside"],
         uncertain=held["uncertain"],
         review=held["review"],
         ended_last_hour={row["state"]: row["ended"] for row in ended},

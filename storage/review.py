@@ -113,7 +113,7 @@ def requeue(tx: Tx, row: OutboxId) -> bool:
 def _let_children_in(tx: Tx, decided: Row | None, row: OutboxId) -> bool:
     if decided is None:
         return False
-    lanes.step_in(tx, BotName(decided["bot"]), row)
+    lanes.step_in(tx, [row])
     return True
 
 

@@ -16,6 +16,7 @@ from bot.cli.output import Outcome, say, say_json, say_outcomes
 from bot.cli.parser import EXIT_FAILED, Commands, add_json, call_id, span_ms
 from bot.cli.scopes import add_bot, add_chat
 from bot.cli.text import call_ref, counted
+from bot.producing import key_of
 from storage import cancelling
 from storage.cancelling import Answer, Cursor, Wanted
 from storage.clock import SystemClock
@@ -69,7 +70,9 @@ def add(commands: Commands) -> None:
         notes=_NOTES,
     )
     parser.add_argument("ids", metavar="ID", nargs="*", type=call_id, help="a call, such as c34")
-    parser.add_argument("--key", metavar="KEY", help="what this cause has left")
+    parser.add_argument(
+        "--key", metavar="KEY", help="what this cause has left, or this producer's key"
+    )
     add_chat(parser)
     add_bot(parser)
     parser.add_argument(
@@ -186,7 +189,10 @@ async def _carry_out(
 
 def _cancel_named(tx: Tx, bot: BotName, given: Namespace) -> Sequence[Answer]:
     if given.key is not None:
-        return cancelling.by_key(tx, bot, given.key, reason=given.reason, is_dry=given.dry_run)
+        answers: list[Answer] = []
+        for key in (given.key, key_of(given.key)):
+            answers += cancelling.by_key(tx, bot, key, reason=given.reason, is_dry=given.dry_run)
+        return answers
     rows = [OutboxId(each) for each in given.ids]
     return cancelling.by_ids(tx, bot, rows, reason=given.reason, is_dry=given.dry_run)
 

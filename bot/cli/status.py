@@ -242,6 +242,11 @@ def _refusals(house: HouseReport) -> Iterator[str]:
 def _needs(house: HouseReport) -> Iterator[str]:
     held = sum(bot.uncertain + bot.review for bot in house.bots)
     told = [f"{counted(held, 'call')} held for your decision: ferryman review list"] if held else []
+    outside = sum(bot.outside for bot in house.bots)
+    if outside:
+        told.append(
+            f"{counted(outside, 'call')} waiting for a decision about another: ferryman queue"
+        )
     dead = sum(map(_given_up, house.bots))
     if dead:
         told.append(f"{counted(dead, 'update')} given up or unreadable: ferryman dead list")

@@ -163,7 +163,11 @@ def _expires_at_ms(call: Call, rules: Rules, occasion: Occasion) -> int | None:
     if wished_at_ms is not None:
         return wished_at_ms
     ttl_ms = _ttl_ms(call, rules)
-    return None if ttl_ms is None else occasion.now_ms + ttl_ms
+    if ttl_ms is None:
+        return None
+    # A reply grows old with its question, however late a worker came to it.
+    is_reply = call.facts.kind is not CallKind.ACTION and call.wish.urgency != "bulk"
+    return (occasion.heard_at_ms if is_reply else occasion.now_ms) + ttl_ms
 
 
 def _ttl_ms(call: Call, rules: Rules) -> int | None:

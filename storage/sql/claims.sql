@@ -234,10 +234,16 @@ where o.bot = :bot and o.state = 'claimed' and o.claim_epoch < :epoch
 order by o.id;
 
 -- name: recent_attempts
--- The calls that left lately: what Telegram's windows still count.
-select lane, chat_id, method, items, priority, stamped_at_ms, ended_at_ms
+-- The calls that left or ended lately: what Telegram's windows still count.
+select
+    lane, chat_id, method, items, priority, stamped_at_ms, ended_at_ms,
+    stage = 'abandoned' as is_abandoned
 from attempts
-where bot = :bot and stamped_at_ms >= :since_ms and stage not in ('unconnected', 'body_incomplete', 'handed_back')
+where
+    bot = :bot
+    and stamped_at_ms >= :since_ms - :longest_ms
+    and coalesce(ended_at_ms, stamped_at_ms) >= :since_ms
+    and stage not in ('unconnected', 'body_incomplete', 'handed_back')
 order by stamped_at_ms;
 
 -- name: accept_late

@@ -39,7 +39,28 @@ delete from cooldowns
 where until_ms < :before_ms;
 
 -- name: move
--- A chat that has moved takes its wait along.
-update or replace cooldowns
-set scope = :new_scope
+-- A chat that has moved takes its wait along; where its new id waits already the later deadline stays.
+insert into cooldowns (
+    bot, scope, until_ms, wait_ms, boot_id, until_boot_ms, set_at_ms, reason, inferred
+)
+select bot, :new_scope, until_ms, wait_ms, boot_id, until_boot_ms, set_at_ms, reason, inferred
+from cooldowns
+where bot = :bot and scope = :scope
+on conflict (bot, scope) do update
+set
+    until_ms = excluded.until_ms,
+    wait_ms = excluded.wait_ms,
+    boot_id = excluded.boot_id,
+    until_boot_ms = excluded.until_boot_ms,
+    set_at_ms = excluded.set_at_ms,
+    reason = excluded.reason,
+    inferred = excluded.inferred
+where case
+    when boot_id = excluded.boot_id then excluded.until_boot_ms > until_boot_ms
+    else excluded.until_ms > until_ms
+end;
+
+-- name: forget
+-- Nothing has this scope any more.
+delete from cooldowns
 where bot = :bot and scope = :scope;

@@ -25,6 +25,12 @@ where (bot, lane, priority) in (
     inner join outbox as o on o.id = taken.value
 );
 
+-- name: look_again
+-- Of a bot's lanes that were put off, each waits no longer than its head does.
+update lanes
+set due_ms = coalesce((select o.due_ms from outbox as o where o.id = lanes.head_id), due_ms)
+where bot = :bot and due_ms > :now_ms;
+
 -- name: head
 -- The oldest row that stands in this lane.
 select id, due_ms
@@ -116,8 +122,11 @@ where id = :id and state = 'queued' and joined = 1
 returning lane, priority;
 
 -- name: step_in
--- It is decided about a row: what waited for it stands in its lane again.
+-- It is decided about rows: what waited for them stands in its lane again.
 update outbox
 set joined = 1, waits_for = null, reason = null
-where waits_for = :waits_for and state = 'queued' and waits_for is not null
-returning id, lane, priority;
+where
+    waits_for in (select value from json_each(:decided))
+    and state = 'queued'
+    and waits_for is not null
+returning id, bot, lane, priority;

@@ -46,15 +46,20 @@ where
 returning id, lane, priority, joined;
 
 -- name: join_scheduled
--- Let rows whose time has come join their lanes.
+-- Let rows whose time has come join their lanes, the earliest first, some of them at once.
 update outbox
 set joined = 1
-where
-    bot = :bot
-    and joined = 0
-    and state = 'queued'
-    and waits_for is null
-    and not_before_ms <= :now_ms
+where id in (
+    select id from outbox
+    where
+        bot = :bot
+        and joined = 0
+        and state = 'queued'
+        and waits_for is null
+        and not_before_ms <= :now_ms
+    order by not_before_ms, id
+    limit :limit
+)
 returning id, lane, priority;
 
 -- name: next_due
@@ -77,13 +82,17 @@ where bot = :bot and state = 'queued' and expires_at_ms is not null and expires_
 order by expires_at_ms
 limit :limit;
 
--- name: waiting_in_lane
--- Every row of a chat that still waits, of both priorities.
-select id, lane, priority, joined
-from outbox
-where bot = :bot and lane = :lane and state = 'queued' and joined = 1 and state in ('queued', 'claimed')
-order by priority, id
-limit :limit;
+-- name: cancel_lane
+-- End every row of a chat that still waits in its lanes.
+update outbox
+set state = 'cancelled', finished_at_ms = :now_ms, reason = :reason
+where
+    bot = :bot
+    and lane = :lane
+    and joined = 1
+    and state in ('queued', 'claimed')
+    and +state = 'queued'
+returning id, lane, priority, joined;
 
 -- name: resolve
 -- What became of the message behind a placeholder.
@@ -91,7 +100,7 @@ select
     state, message_id,
     case
         when state in ('uncertain', 'review') then id
-        when state = 'queued' then waits_for
+        when state = 'queued' then coalesce(waits_for, id)
     end as doubt
 from outbox
 where bot = :bot and placeholder = :placeholder;
@@ -108,24 +117,17 @@ where
     and id < :id
 returning id, lane, priority, joined;
 
--- name: moving
--- The rows of a chat that has moved, which stand in its lanes.
-select id, priority, due_ms, params, joined
-from outbox
-where bot = :bot and lane = :lane and joined = 1 and state in ('queued', 'claimed')
-order by priority, id;
-
--- name: moving_scheduled
--- The rows of a chat that has moved, which have not joined its lanes yet.
-select id, priority, due_ms, params, joined
-from outbox
-where bot = :bot and lane = :lane and joined = 0 and state = 'queued';
-
 -- name: move
--- Address a row to the chat's new id.
+-- Address the rows of a chat that has moved, which stand in its lanes, to its new id.
 update outbox
-set lane = :lane, chat_id = :chat_id, params = :params
-where id = :id;
+set lane = :to_lane, chat_id = :chat_id, params = json_set(params, '$.chat_id', cast(:chat_id as text))
+where bot = :bot and lane = :lane and joined = 1 and state in ('queued', 'claimed');
+
+-- name: move_scheduled
+-- The same for those that have not joined its lanes yet.
+update outbox
+set lane = :to_lane, chat_id = :chat_id, params = json_set(params, '$.chat_id', cast(:chat_id as text))
+where bot = :bot and lane = :lane and joined = 0 and state = 'queued';
 
 -- name: show
 -- One row, whole.
@@ -153,6 +155,16 @@ select
 from outbox
 where bot = :bot and joined = 1 and state in ('queued', 'claimed')
 order by lane, priority, id
+limit :limit;
+
+-- name: queue_outside
+-- Rows that have left their lanes until it is decided about another one.
+select
+    id, bot, method, chat_id, lane, priority, state, not_before_ms, due_ms, expires_at_ms,
+    attempts, reason, created_at_ms
+from outbox
+where state = 'queued' and waits_for is not null and +bot = :bot
+order by waits_for, id
 limit :limit;
 
 -- name: prune_attempts

@@ -14,6 +14,12 @@ set
 delete from pauses
 where bot = :bot and scope = :scope;
 
+-- name: move
+-- A chat has another lane, which may be paused already.
+update or ignore pauses
+set scope = :to_scope
+where bot = :bot and scope = :scope;
+
 -- name: among
 -- Those of some scopes that are paused now.
 select scope, reason, by_whom, at_ms, until_ms

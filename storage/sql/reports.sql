@@ -39,6 +39,12 @@ select count(*) as scheduled, min(not_before_ms) as next_ms
 from outbox
 where bot = :bot and joined = 0 and state = 'queued' and waits_for is null;
 
+-- name: outbox_outside
+-- How many rows of a bot have left their lanes until it is decided about another one.
+select count(*) as outside
+from outbox
+where state = 'queued' and waits_for is not null and +bot = :bot;
+
 -- name: outbox_held
 -- How many rows of a bot wait for a person.
 select

@@ -2,7 +2,7 @@
 
 Each has a bot of its own at one strict Telegram, which counts 30 calls a second in a sliding window
 and refuses the rest. Ours sends prepared rows with the limits as shipped. Meanwhile somebody is
-answered four times a second: a row of ours, left by another process, is timed from that moment to
+answered three times a second: a row of ours, left by another process, is timed from that moment to
 the record of its answer; a reply of the peer's from the call to its return.
 """
 
@@ -30,7 +30,7 @@ from tests.live.process import free_port
 from tests.simulator.control import Control
 from tests.simulator.ledger import Ledger
 
-REPLY_EVERY_S = 0.25
+REPLY_EVERY_S = 1 / 3
 """Broadcast and replies together stay below what Telegram takes of one bot."""
 
 _REPLY_CHATS = 200

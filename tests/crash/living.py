@@ -58,12 +58,13 @@ class Chat:
 
 @dataclass(slots=True)
 class Load:
-    """Who asks, and what was asked so far."""
+    """Who asks, how long each waits before the next question, and what was asked so far."""
 
     sim: Control
     bot: LiveBot
     chats: Sequence[Chat]
     corpus: Sequence[dict[str, Any]]
+    pause_ms: tuple[int, int] = (50, 600)
     asked: dict[int, list[int]] = field(default_factory=dict)
     injected: int = 0
     redelivered: int = 0
@@ -103,7 +104,7 @@ class Load:
             update_id = await self.ask(chat)
             if dice.random() < _AGAIN_SHARE:
                 await self._bring_again(update_id)
-            await clock.sleep_ms(dice.randint(50, 600))
+            await clock.sleep_ms(dice.randint(*self.pause_ms))
 
     async def _bring_again(self, update_id: int) -> None:
         """Let Telegram deliver an update again although it was acknowledged."""

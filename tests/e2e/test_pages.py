@@ -72,9 +72,11 @@ async def test_the_status_page_shows_the_house_without_anybodys_words(
         bot = built.plan.bots[0]
         await sim.control.says(ada.id, "a private matter", bot=bot.id)
         await sim.control.wait_messages(bot.id, ada.id, 1)
+        reason = "the text has a mistake " + "x" * 200
+        assert (await built.command("pause", "--bulk", "--reason", reason))[0] == 0
         await page.goto(built.url)
         body = page.locator("body")
-        for words in ("main", "web", "worker", "sender"):
+        for words in ("main", "web", "worker", "sender", "Paused", "the text has a mistake"):
             await expect(body).to_contain_text(words)
         assert "private matter" not in await page.content()
         width = await page.evaluate("document.documentElement.scrollWidth")

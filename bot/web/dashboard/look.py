@@ -17,7 +17,9 @@ from storage.lifecycle import BotName
 from storage.reports import BotReport, HouseReport, Refusal
 from storage.review import Held
 
-HELD_MAX: Final = 50
+ROWS_MAX: Final = 50
+"""What is shown of held calls, pauses and waits; the rest is counted."""
+
 REFUSALS_MAX: Final = 10
 
 
@@ -50,10 +52,10 @@ class Look:
 def look(tx: Tx, bots: Sequence[BotName], clock: Clock, acks: AckTimes) -> Look:
     """Read all of it in one transaction."""
     house = reports.house(tx, bots, clock, refusals_max=REFUSALS_MAX)
-    held = review.held(tx, limit=HELD_MAX)
+    held = review.held(tx, limit=ROWS_MAX)
     return Look(
         house=replace(house, bots=[_without_quotes(bot) for bot in house.bots]),
-        held=[replace(row, description=unquoted(row.description)) for row in held],
+        held=[_held_without_quotes(row) for row in held],
         acks=acks,
     )
 
@@ -68,7 +70,12 @@ def waiting_calls(bot: BotReport) -> Mapping[str, int]:
     """How many calls of one bot wait, by what they wait for."""
     queued = sum(waiting.queued for waiting in bot.outbox.values())
     claimed = sum(waiting.claimed for waiting in bot.outbox.values())
-    return {"queued": queued, "in hand": claimed, "scheduled": bot.scheduled}
+    return {
+        "queued": queued,
+        "in hand": claimed,
+        "scheduled": bot.scheduled,
+        "outside": bot.outside,
+    }
 
 
 def evidence(attempt: Held | Refusal) -> str:
@@ -87,9 +94,17 @@ def evidence(attempt: Held | Refusal) -> str:
     return ", ".join(facts)
 
 
+def _held_without_quotes(row: Held) -> Held:
+    reason = unquoted(row.reason) or row.reason
+    return replace(row, reason=reason, description=unquoted(row.description))
+
+
 def _without_quotes(bot: BotReport) -> BotReport:
     return replace(
         bot,
+        cooldowns=[
+            replace(cooldown, reason=unquoted(cooldown.reason) or "") for cooldown in bot.cooldowns
+        ],
         refusals=[
             replace(refusal, description=unquoted(refusal.description)) for refusal in bot.refusals
         ],

@@ -17,7 +17,14 @@ from starlette.routing import Route
 from bot.web.address import is_direct_from_loopback
 from bot.web.bearer import ASK, bears
 from bot.web.dashboard import wording
-from bot.web.dashboard.look import Look, evidence, look, missing_roles, waiting_calls
+from bot.web.dashboard.look import (
+    ROWS_MAX,
+    Look,
+    evidence,
+    look,
+    missing_roles,
+    waiting_calls,
+)
 from bot.web.meter import AckTimes
 from storage.clock import Clock
 from storage.database import Database
@@ -127,5 +134,7 @@ def _template() -> "Template":
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals.update(words=wording, waiting_calls=waiting_calls, evidence=evidence)
+    environment.globals.update(
+        words=wording, waiting_calls=waiting_calls, evidence=evidence, rows_max=ROWS_MAX
+    )
     return environment.get_template("status.html")

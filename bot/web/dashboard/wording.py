@@ -8,6 +8,8 @@ import re
 from datetime import UTC, datetime
 from typing import Final
 
+from storage.pauses import BOT_SCOPE, BULK_SCOPE
+
 _QUOTED = re.compile(r'"[^"]*("|$)')
 _UNITS: Final = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s"))
 
@@ -34,6 +36,13 @@ def since(at_ms: int | None, now_ms: int) -> str:
 def moment(at_ms: int) -> str:
     """A moment in UTC, to the second."""
     return f"{datetime.fromtimestamp(at_ms / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def paused(scope: str) -> str:
+    """What a pause stops, as a person would say it."""
+    if scope == BOT_SCOPE:
+        return "everything"
+    return "bulk" if scope == BULK_SCOPE else f"chat {scope.rpartition(':')[2]}"
 
 
 def unquoted(description: str | None) -> str | None:

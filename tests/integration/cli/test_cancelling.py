@@ -88,6 +88,14 @@ def test_what_one_cause_has_left_is_cancelled(ferryman: Typed, rows: Rows, site:
     assert ferryman("cancel --key order-13").err == "nothing has that key\n"
 
 
+def test_a_producers_key_names_what_the_producer_has_left(ferryman: Typed, rows: Rows) -> None:
+    ferryman("send --bot main --chat 5 --text x --key backup-9")
+    [found] = [row for row in ferryman("queue --json").document()["rows"] if row["chat_id"] == 5]
+    dry = ferryman("cancel --key backup-9 --dry-run --json").document()
+    assert dry == {"waiting": 1, "in_hand": 0}
+    assert ferryman("cancel --key backup-9").out == f"c{found['id']} is cancelled\n"
+
+
 def test_a_dry_run_counts_and_changes_nothing(ferryman: Typed, rows: Rows, site: Site) -> None:
     row, other = _leave(site, "a"), _leave(site, "b")
     _claim(site, row)

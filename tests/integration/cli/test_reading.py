@@ -1,13 +1,16 @@
 """Commands that look: what a person and a program get to see, and never see."""
 
 import re
+from functools import partial
 
 import pytest
 
-from storage import floods, rates, spending
+from storage import floods, lanes, outbox, rates, spending
 from storage.database import Tx
 from storage.floods import Flood
+from storage.lifecycle import OutboxId
 from storage.migrate import migrations
+from storage.outgoing import Outgoing
 from tests.integration.cli.conftest import Typed
 from tests.integration.cli.site import BOT, WORDS, Rows, Site
 
@@ -87,6 +90,29 @@ def test_the_queue_shows_what_waits_and_why(ferryman: Typed, rows: Rows) -> None
     assert row.split()[:6] == [f"c{rows.queued}", "main", "9", "sendMessage", "queued", "bulk"]
     (found,) = ferryman("queue --json").document()["rows"]
     assert (found["id"], found["state"], found["chat_id"]) == (rows.queued, "queued", 9)
+
+
+def _waits_for_a_doubt(tx: Tx, held: OutboxId) -> OutboxId:
+    row = Outgoing("editMessageText", {"chat_id": "7", "text": WORDS}, "c:7", "child", chat_id=7)
+    child = outbox.enqueue(tx, BOT, row).id
+    lanes.step_out(tx, BOT, child, waits_for=held, reason=f"waits until c{held} is decided")
+    return child
+
+
+def test_what_waits_for_a_decision_about_another_call_is_shown_and_counted(
+    ferryman: Typed, rows: Rows, site: Site
+) -> None:
+    child = site.write(partial(_waits_for_a_doubt, held=rows.uncertain))
+    (_, first, second) = ferryman("queue").out.splitlines()
+    assert (first.split()[0], second.split()[0]) == (f"c{child}", f"c{rows.queued}")
+    assert f"waits until c{rows.uncertain} is" in first
+    (found, _) = ferryman("queue --json").document()["rows"]
+    assert found["reason"] == f"waits until c{rows.uncertain} is decided"
+    assert len(ferryman("queue --limit 1 --json").document()["rows"]) == 1
+    told = ferryman("status").out
+    assert "1 call waiting for a decision about another: ferryman queue" in told
+    [bot] = ferryman("status --json").document()["bots"]
+    assert bot["outside"] == 1
 
 
 def test_the_queue_of_an_unknown_bot_is_misuse(ferryman: Typed, rows: Rows) -> None:

@@ -122,6 +122,10 @@ def test_a_program_reads_what_was_left(sends: Sends) -> None:
             "not_before: expected a moment with its time zone, such as Z or +02:00 at its end",
         ),
         ("--chat 5 --text x --class fast", "class: expected 'interactive', 'bulk' or 'paid'"),
+        (
+            "--chat 5 --text x --class paid",
+            "class: expected interactive or bulk: paid broadcasts of this bot are off (limits.",
+        ),
         ("--chat 5 --params {", "--params: expected JSON, found: Expecting property name "),
         ("--params []", '--params: expected a JSON object, such as {"chat_id": 5, "text": "…"}'),
         (

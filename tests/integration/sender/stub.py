@@ -37,6 +37,10 @@ class Reply:
     headers: Mapping[str, str]
 
 
+SENT = Reply(200, b'{"ok": true, "result": {"message_id": 90}}', {})
+"""An acceptance."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Late:
     """An answer that comes when the test gives it, as Telegram holds a call before it answers."""

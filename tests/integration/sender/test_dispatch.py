@@ -1,6 +1,6 @@
 """Between claim and call: the gates looked at once more, and what may not go handed back."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
@@ -80,6 +80,18 @@ async def test_a_wait_ordered_since_the_claim_keeps_the_row(quay: Quay, memory: 
     assert not quay.started
     assert await quay.stages() == (OutboxState.QUEUED, 0, ["handed_back"])
     assert (await quay.house.row(quay.row)).due_ms == quay.house.clock.now_ms() + 7_000
+
+
+async def test_a_wait_that_was_only_inferred_since_the_claim_puts_off_no_lane(quay: Quay) -> None:
+    """It may be lifted long before it ends."""
+    memory = BotMemory(Pace(FAST, "adaptive", 8), quay.house.clock)
+    wait = Wait(600_000, FloodHint.CHAT, WaitCause.FLOOD)
+    for chat in (1, 2):
+        elsewhere = replace(quay.taken[0].paced, lane=f"c:{chat}", chat_id=chat)
+        memory.flooded(wait, elsewhere, "sendMessage")
+    assert await quay.send_out(memory) == 1
+    assert not quay.started
+    assert (await quay.house.row(quay.row)).due_ms == quay.house.clock.now_ms()
 
 
 @pytest.mark.parametrize("reasons", [["stopping"], ["", "outage"]])

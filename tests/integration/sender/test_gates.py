@@ -1,17 +1,18 @@
 """What the gates let through, as it arrives: albums at their size, answers before everything."""
 
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
-from storage import cooldowns
+from storage import cooldowns, outbox
 from storage.clock import deadline_in
 from storage.cooldowns import BOT_SCOPE
 from storage.lifecycle import OutboxId, OutboxState, Priority
 from storage.options import Limits
 from storage.outgoing import Outgoing, query_lane
 from tests.integration.sender.house import BOT, House
-from tests.integration.sender.stub import Cut, flood
+from tests.integration.sender.stub import SENT, Cut, Late, flood
 from tests.integration.storage.calls import call
 
 
@@ -254,3 +255,43 @@ async def test_no_canary_tests_what_is_not_inferred(house: House, scope: str) ->
     await house.says(call("c", chat_id=3))
     await house.passes(298_000)
     assert not house.stub.arrivals
+
+
+@pytest.mark.parametrize("is_late", [False, True])
+async def test_what_a_canary_has_lifted_holds_no_chat_back_that_had_no_part_in_it(
+    house: House, *, is_late: bool
+) -> None:
+    """Its call was under way when the wait was inferred, and is answered during it."""
+    late = Late(SENT)
+    house.stub.will("sendMessage", late)
+    await house.start()
+    await house.says(call("under way", chat_id=9), call("behind", chat_id=9, text="behind"))
+    await house.stub.arrived(1)
+    house.stub.will("sendMessage", flood(600), flood(600))
+    await house.says(call("a", chat_id=1), call("b", chat_id=2))
+    await house.stub.arrived(3)
+    await house.rests()
+    if is_late:
+        await house.passes(30_000)
+    late.give()
+    await house.rests()
+    await house.says(call("canary", chat_id=3))
+    await house.passes(62_000)
+    assert house.stub.texts[-1] == "behind"
+
+
+async def test_late_answers_do_not_keep_a_fresh_one_waiting_while_all_slots_are_taken(
+    house: House,
+) -> None:
+    house.in_flight_max = 1
+    house.stub.will("sendMessage", Cut.NEVER_ANSWER)
+    await house.start()
+    await house.says(call("a"))
+    await house.stub.arrived(1)
+    expires_ms = house.clock.now_ms() + 10
+    for number in range(100, 130):
+        left = replace(answer(str(number)), expires_at_ms=expires_ms)
+        await house.db.write(partial(outbox.enqueue, bot=BOT, outgoing=left))
+    house.clock.advance_ms(20)
+    [fresh] = await house.says(answer("200"))
+    await house.becomes(fresh, OutboxState.SENT)

@@ -216,3 +216,18 @@ async def test_a_flood_is_recorded_with_what_became_of_other_chats(house: House)
     assert (first.others_sent, first.others_flooded) == (3, 1)
     assert (second.lane, second.adaptive_ms) == ("c:2", 59_000)
     assert (second.others_sent, second.others_flooded) == (2, 0)
+
+
+async def test_a_chat_put_off_by_a_limit_need_not_wait_for_it_any_more_when_it_is_raised(
+    house: House, caplog: pytest.LogCaptureFixture
+) -> None:
+    house.limits = Limits(chat_per_second=0.001)
+    asked = asking(house)
+    await house.start()
+    await house.says(call("a"), call("b"))
+    await house.passes(10_000)
+    assert moments(house) == [0]
+    house.limits = Limits(chat_per_second=1.0)
+    await until_heeded(house, asked, caplog)
+    await house.passes(1_000)
+    assert len(moments(house)) == 2

@@ -15,8 +15,10 @@ from storage.doorbell import Doorbell
 from storage.errors import LeaseLost
 from storage.leases import Lease
 from storage.lifecycle import AttemptStage, OutboxState
+from storage.options import Limits
 from storage.review import Decision
 from tests.integration.sender.house import BOT, House
+from tests.integration.sender.stub import SENT, Late
 from tests.integration.sender.test_sending import edit
 from tests.integration.storage.calls import call
 
@@ -73,7 +75,7 @@ async def test_a_stamped_edit_goes_again_by_itself(house: House) -> None:
     _, taken = await claim_as_another(house)
     await house.db.write(lambda tx: claims.stamp(tx, [each.claim for each in taken]))
     await house.start()
-    await house.passes(2_000)
+    await house.passes(3_000)
     await house.becomes(row, OutboxState.SENT)
 
 
@@ -177,3 +179,25 @@ async def test_a_groups_minute_is_remembered_across_a_restart(house: House) -> N
     moments = [arrival.at_ms for arrival in house.stub.arrivals]
     for at_ms in moments:
         assert sum(at_ms <= other < at_ms + 60_000 for other in moments) <= 20
+
+
+async def test_a_call_that_was_long_under_way_counts_from_its_end_across_a_restart(
+    house: House,
+) -> None:
+    """Telegram holds a call before it answers, and counts it when it likes in that time."""
+    late = Late(SENT)
+    house.stub.will("sendMessage", late)
+    house.limits = Limits(group_per_minute=1)
+    await house.start()
+    [first, second] = await house.says(call("a", chat_id=-7), call("b", chat_id=-7))
+    await house.stub.arrived(1)
+    await house.passes(8_000)
+    late.give()
+    await house.becomes(first, OutboxState.SENT)
+    ended_ms = house.clock.now_ms()
+    await house.passes(54_000)
+    await house.stop()
+    await house.start()
+    await house.passes(10_000)
+    await house.becomes(second, OutboxState.SENT)
+    assert house.stub.arrivals[1].at_ms - ended_ms >= 60_000

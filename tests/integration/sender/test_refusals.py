@@ -2,11 +2,11 @@
 
 import pytest
 
-from storage import chats
+from storage import chats, pauses
 from storage.lifecycle import OutboxState
 from storage.outgoing import chat_lane
 from tests.integration.sender.house import BOT, House
-from tests.integration.sender.stub import refusal
+from tests.integration.sender.stub import Late, Reply, refusal
 from tests.integration.storage.calls import call
 
 
@@ -100,3 +100,53 @@ async def test_a_text_that_no_form_can_carry_is_buried(house: House) -> None:
     assert "surrogate" in (row.reason or "")
     await house.becomes(ids[1], OutboxState.SENT)
     assert len(house.stub.arrivals) == 1
+
+
+async def test_a_paused_group_that_moves_stays_paused(house: House) -> None:
+    late = Late(
+        refusal(
+            400,
+            "Bad Request: group chat was upgraded to a supergroup chat",
+            {"migrate_to_chat_id": -1007},
+        )
+    )
+    house.stub.will("sendMessage", late)
+    await house.start()
+    [row] = await house.says(call("a", chat_id=-7))
+    await house.stub.arrived(1)
+    await house.db.write(lambda tx: pauses.pause(tx, BOT, "c:-7", reason="r", by_whom="ada"))
+    late.give()
+    await house.sees(row, lambda found: found.chat_id == -1007, "addressed anew")
+    await house.passes(10_000)
+    assert len(house.stub.arrivals) == 1
+    await house.db.write(lambda tx: pauses.resume(tx, BOT, "c:-1007"))
+    await house.ring()
+    await house.becomes(row, OutboxState.SENT)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Reply(200, b'{"ok":true,"result":{"message_id":99999999999999999999}}', {}),
+        Reply(400, b'{"ok":false,"error_code":99999999999999999999,"description":"x"}', {}),
+        refusal(400, "upgraded", {"migrate_to_chat_id": -(10**20)}),
+    ],
+)
+async def test_a_number_that_nobody_can_keep_ends_no_sender(house: House, answer: Reply) -> None:
+    house.stub.will("sendMessage", answer)
+    await house.start()
+    [first, second] = await house.says(call("a"), call("b", chat_id=8))
+    await house.becomes(second, OutboxState.SENT)
+    found = await house.sees(
+        first, lambda row: row.state not in {OutboxState.QUEUED, OutboxState.CLAIMED}, "settled"
+    )
+    assert found.history[-1].ended_at_ms is not None
+
+
+async def test_a_parameter_that_no_parser_can_follow_ends_no_sender(house: House) -> None:
+    deep = "[" * 100_000 + "-1"
+    await house.start()
+    bad = call("a", params={"chat_id": "7", "text": "x", "reply_parameters": deep})
+    [row, other] = await house.says(bad, call("b", chat_id=8))
+    await house.becomes(other, OutboxState.SENT)
+    await house.becomes(row, OutboxState.SENT)

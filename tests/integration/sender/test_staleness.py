@@ -14,11 +14,10 @@ from storage.pauses import BOT_SCOPE, BULK_SCOPE
 from storage.review import Decision
 from tests.integration.sender import guarding
 from tests.integration.sender.house import BOT, House
-from tests.integration.sender.stub import Cut, Late, Reply, flood, refusal
+from tests.integration.sender.stub import SENT, Cut, Late, flood, refusal
 from tests.integration.sender.test_sending import edit
 from tests.integration.storage.calls import call
 
-SENT = Reply(200, b'{"ok": true, "result": {"message_id": 90}}', {})
 REASONS = withdrawals.REASONS
 
 
@@ -374,3 +373,23 @@ async def test_a_guard_that_raises_puts_the_row_off_and_loses_nothing(
     assert "guard.failed" in {record.getMessage() for record in caplog.records}
     await guarded.passes(1)
     await guarded.becomes(row, OutboxState.SENT)
+
+
+async def test_nobody_waits_for_what_refers_to_a_message_of_paused_bulk(house: House) -> None:
+    await _pause(house, BULK_SCOPE)
+    await house.start()
+    bulk, change, reply = await house.says(
+        call("a", text="bulk", priority=Priority.BULK, placeholder=-5),
+        edit("b", -5, text="changed"),
+        call("c", text="reply"),
+    )
+    await house.passes(5_000)
+    await house.becomes(reply, OutboxState.SENT)
+    assert house.stub.texts == ["reply"]
+    assert (await house.row(change)).reason == (
+        f"waits until it is decided whether c{bulk}, which it refers to, was sent"
+    )
+    await house.db.write(lambda tx: pauses.resume(tx, BOT, BULK_SCOPE))
+    await house.ring()
+    await house.passes(5_000)
+    assert house.stub.texts == ["reply", "bulk", "changed"]

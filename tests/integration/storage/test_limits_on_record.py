@@ -1,6 +1,7 @@
 """Waits, floods, rates and spending on record."""
 
 from functools import partial
+from typing import Any
 
 import pytest
 
@@ -94,3 +95,34 @@ async def test_a_row_that_pays_stands_in_the_paid_lane(db: Database, asked: Prio
     await db.write(lambda tx: outbox.enqueue(tx, BOT, paying))
     lanes = await db.fetch("reports.outbox_waiting", {"bot": BOT})
     assert [row["priority"] for row in lanes] == ["paid"]
+
+
+@pytest.mark.parametrize(("old_ms", "new_ms"), [(1_000, 3_600_000), (3_600_000, 1_000)])
+async def test_a_chat_that_moves_keeps_the_later_of_two_waits(
+    db: Database, clock: VirtualClock, old_ms: int, new_ms: int
+) -> None:
+    for scope, wait_ms in (("c:-5", old_ms), ("c:-1005", new_ms)):
+        deadline = deadline_in(wait_ms, clock)
+        await db.write(
+            partial(cooldowns.merge, bot=BOT, scope=scope, deadline=deadline, reason="r")
+        )
+    await db.write(lambda tx: cooldowns.move(tx, BOT, "c:-5", new_scope="c:-1005"))
+    [wait] = await db.read(lambda tx: cooldowns.of_bot(tx, BOT))
+    assert (wait.scope, wait.deadline.wait_ms) == ("c:-1005", 3_600_000)
+
+
+@pytest.mark.parametrize(
+    "wishes",
+    [
+        {"channel": "sms", "lane": "x:sms:7", "method": "send"},
+        {"method": "answerCallbackQuery", "lane": "q:81"},
+    ],
+)
+async def test_what_takes_no_stars_is_not_paid_whatever_it_says(
+    db: Database, wishes: dict[str, Any]
+) -> None:
+    """A row in a lane that nothing may leave would hold back what is behind it."""
+    row = call("a", params={"chat_id": "7", "allow_paid_broadcast": "true"}, **wishes)
+    await db.write(lambda tx: outbox.enqueue(tx, BOT, row))
+    lanes = await db.fetch("reports.outbox_waiting", {"bot": BOT})
+    assert [row["priority"] for row in lanes] == ["interactive"]

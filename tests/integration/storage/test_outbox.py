@@ -266,3 +266,17 @@ async def test_retention_forgets_ended_rows_with_their_attempts_and_keeps_held_o
     assert await db.write(lambda tx: outbox.prune(tx, before_ms=tx.now_ms(), limit=10)) == 1
     assert await db.read(lambda tx: reports.show(tx, done.item.id)) is None
     assert await db.read(lambda tx: reports.show(tx, doubtful.item.id)) is not None
+
+
+async def test_rows_scheduled_for_one_moment_join_their_lanes_some_at_a_time(
+    db: Database, clock: VirtualClock
+) -> None:
+    """Thousands at once would hold up every other writer."""
+    at_ms = clock.now_ms() + 1_000
+    await _leave(db, *[call(f"k{n}", chat_id=n, not_before_ms=at_ms) for n in range(1_200)])
+    clock.advance_ms(1_000)
+    joined = []
+    while (due_ms := await db.read(lambda tx: outbox.next_due_ms(tx, BOT))) is not None:
+        assert due_ms <= clock.now_ms()
+        joined.append(await db.write(lambda tx: outbox.join_scheduled(tx, BOT)))
+    assert joined == [500, 500, 200]

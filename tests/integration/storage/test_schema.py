@@ -135,7 +135,7 @@ PLANS = {
     "outbox.next_due": ["SEARCH lanes USING COVERING INDEX lanes_due"],
     "claims.recent_attempts": ["SEARCH attempts USING INDEX attempts_recent"],
     "review.held": ["SCAN o USING INDEX outbox_held"],
-    "outbox.waiting_in_lane": ["SEARCH outbox USING INDEX outbox_lane"],
+    "outbox.cancel_lane": ["SEARCH outbox USING INDEX outbox_lane"],
     "claims.claimed_before": ["SEARCH o USING INDEX outbox_claimed"],
     "claims.standings": [
         "SEARCH o USING INTEGER PRIMARY KEY",
@@ -152,8 +152,8 @@ PLANS = {
     "outbox.coalesce": ["SEARCH outbox USING COVERING INDEX outbox_coalescing"],
     "outbox.join_scheduled": ["SEARCH outbox USING INDEX outbox_scheduled"],
     "outbox.next_scheduled": ["SEARCH outbox USING INDEX outbox_scheduled"],
-    "outbox.moving": ["SEARCH outbox USING INDEX outbox_lane"],
-    "outbox.moving_scheduled": ["SEARCH outbox USING INDEX outbox_scheduled_lane"],
+    "outbox.move": ["SEARCH outbox USING INDEX outbox_lane"],
+    "outbox.move_scheduled": ["SEARCH outbox USING INDEX outbox_scheduled_lane"],
     "lanes.step_out": ["SEARCH outbox USING INTEGER PRIMARY KEY"],
     "lanes.step_in": ["SEARCH outbox USING COVERING INDEX outbox_stepped_out"],
     "cancelling.by_ids": [

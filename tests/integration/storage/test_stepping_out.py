@@ -1,18 +1,20 @@
 """What refers to a doubt steps out of its lane with it, and joins it again once it is decided."""
 
+from collections.abc import Callable
 from functools import partial
 
 import pytest
 
-from storage import claims, lanes, outbox, reports, review
+from storage import cancelling, claims, lanes, outbox, reports, review
 from storage.claims import Accepted, Claim
-from storage.database import Database
+from storage.database import Database, Tx
 from storage.lifecycle import OutboxId, OutboxState, Priority
 from storage.outbox import Resolution
 from storage.outgoing import Outgoing
 from storage.review import Decision
 from tests.integration.storage import hand
 from tests.integration.storage.calls import BOT, call
+from tests.simulator.clock import VirtualClock
 
 
 async def _leave(db: Database, *calls: Outgoing) -> list[OutboxId]:
@@ -65,7 +67,7 @@ async def test_a_decision_lets_it_join_its_lane_again_at_its_place(
     assert await db.write(lambda tx: review.resolve(tx, parent, decision, by="ada"))
     assert await _heads(db) == [parent if decision is Decision.RESEND else child]
     resolved = await db.read(lambda tx: outbox.resolve(tx, BOT, -6))
-    assert resolved == Resolution(OutboxState.QUEUED, None, None)
+    assert resolved == Resolution(OutboxState.QUEUED, None, child)
 
 
 async def test_a_person_may_say_which_message_it_became(db: Database) -> None:
@@ -107,3 +109,53 @@ async def test_its_time_may_be_over_while_it_waits(db: Database) -> None:
     assert await db.write(lambda tx: outbox.expire(tx, BOT)) == [child]
     await db.write(lambda tx: review.resolve(tx, parent, Decision.SENT, by="ada"))
     assert await _heads(db) == []
+
+
+async def _ends(db: Database, how: str, parent: OutboxId) -> None:
+    """Let a row that waits end in one of the ways there are."""
+    if how in {"sent", "dead", "cancelled in hand"}:
+        claim = await db.write(partial(hand.stamped, priority=Priority.BULK))
+        by: dict[str, Callable[[Tx], object]] = {
+            "sent": lambda tx: hand.sent(tx, claim, 77),
+            "dead": lambda tx: claims.end(tx, claim, OutboxState.DEAD, reason="r"),
+            "cancelled in hand": lambda tx: (
+                cancelling.by_ids(tx, BOT, [parent], reason="r"),
+                hand.handed_back(tx, claim),
+            ),
+        }
+        await db.write(by[how])
+    elif how == "superseded":
+        newer = call("newer", priority=Priority.BULK, supersede_key="k")
+        await db.write(partial(outbox.enqueue, bot=BOT, outgoing=newer))
+    elif how == "cancelled with its chat":
+        await db.write(lambda tx: outbox.cancel_lane(tx, BOT, "c:8", reason="closed"))
+    else:
+        await db.write(lambda tx: outbox.expire(tx, BOT))
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        *("sent", "dead", "cancelled in hand", "superseded"),
+        *("cancelled with its chat", "expired"),
+    ],
+)
+async def test_what_refers_to_a_row_that_waits_elsewhere_goes_when_that_has_ended(
+    db: Database, clock: VirtualClock, how: str
+) -> None:
+    bulk = call(
+        "a",
+        chat_id=8,
+        priority=Priority.BULK,
+        placeholder=-5,
+        supersede_key="k",
+        expires_at_ms=clock.now_ms() + 1_000,
+    )
+    parent, child = await _leave(db, bulk, call("child"))
+    resolved = await db.read(lambda tx: outbox.resolve(tx, BOT, -5))
+    assert resolved == Resolution(OutboxState.QUEUED, None, parent)
+    await db.write(lambda tx: lanes.step_out(tx, BOT, child, waits_for=parent, reason="waits"))
+    assert await _heads(db) == []
+    clock.advance_ms(1_000)
+    await _ends(db, how, parent)
+    assert await _heads(db) == [child]

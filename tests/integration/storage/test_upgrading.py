@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from storage.carriers import RawConnection
+from storage.carriers import RawConnection, columns
 from storage.database import connect
 from storage.migrate import migrate, migrations, statements_of
 from tests.simulator.clock import VirtualClock
@@ -40,12 +40,12 @@ def test_what_waited_before_an_upgrade_waits_after_it(tmp_path: Path) -> None:
     migrate(path, VirtualClock())
     raw = connect(path)
     rows = raw.execute("select id, key, channel, items, state from outbox order by id", {})
-    assert [tuple(row) for row in rows.fetchall()] == [
-        (1, "a", "telegram", 1, "queued"),
-        (2, "b", "telegram", 1, "queued"),
+    assert [columns(row) for row in rows.fetchall()] == [
+        {"id": 1, "key": "a", "channel": "telegram", "items": 1, "state": "queued"},
+        {"id": 2, "key": "b", "channel": "telegram", "items": 1, "state": "queued"},
     ]
     lanes = raw.execute("select lane, head_id, claimed from lanes", {}).fetchall()
-    assert [tuple(row) for row in lanes] == [("c:7", 1, 0)]
+    assert [columns(row) for row in lanes] == [{"lane": "c:7", "head_id": 1, "claimed": 0}]
     raw.close()
 
 

@@ -16,7 +16,7 @@ from telegram.ext import CallbackQueryHandler, MessageHandler, filters
 
 from bot.turns.application import TurnApplication
 from bot.turns.wishes import Send
-from storage import chats
+from storage import chats, outbox
 from storage.carriers import Row
 from tests.integration.turns.stand import (
     BOT,
@@ -108,6 +108,24 @@ async def test_field_case_15_what_is_said_has_the_life_of_its_kind(
     assert RULES.bulk_ttl_ms > RULES.reply_ttl_ms
 
 
+async def test_field_case_15_a_question_read_hours_late_is_not_answered_as_if_it_were_new(
+    tmp_path: Path,
+) -> None:
+    """The worker was down: its reply is left, counted and visible, and its time is over."""
+
+    async def say(update: Update, context: Context) -> None:
+        await context.bot.send_message(7, "hello")
+
+    async with standing(tmp_path, on_text(say)) as stand:
+        update = await stand.says("go")
+        stand.clock.advance_ms(15 * HOUR_MS)
+        await stand.handle(update)
+        (row,) = await stand.shown()
+        assert row["expires_at_ms"] < stand.clock.now_ms()
+        expired = await stand.db.write(lambda tx: outbox.expire(tx, BOT))
+        assert [int(each) for each in expired] == [row["id"]]
+
+
 # 17
 
 
@@ -115,7 +133,7 @@ async def test_field_case_15_what_is_said_has_the_life_of_its_kind(
 async def test_field_case_17_the_rest_of_the_handler_runs_however_late_it_is(
     tmp_path: Path, late_ms: int
 ) -> None:
-    """The answer ends when Telegram stops waiting for it; what is said beside it does not."""
+    """The answer ends when Telegram stops waiting for it, what is said beside it with its cause."""
     ran: list[str] = []
 
     async def pressed(update: Update, context: Context) -> None:
@@ -137,7 +155,7 @@ async def test_field_case_17_the_rest_of_the_handler_runs_however_late_it_is(
         answered, rest = await stand.shown()
         assert (answered["method"], rest["method"]) == ("answerCallbackQuery", "sendMessage")
         assert heard_ms < answered["expires_at_ms"] <= heard_ms + 150_000
-        assert rest["expires_at_ms"] > stand.clock.now_ms()
+        assert rest["expires_at_ms"] == heard_ms + RULES.reply_ttl_ms
         assert answered["lane"] != rest["lane"], "neither waits for the other"
 
 

@@ -33,6 +33,9 @@ disk_free_min_bytes = {disk}
 {web}
 [bots.main]
 token_file = "unread"
+[bots.main.limits]
+paid_per_second = 100
+stars_budget = 10
 [bots.other]
 token_file = "unread"
 """

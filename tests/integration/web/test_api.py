@@ -439,3 +439,14 @@ async def _status(door: Door, request: bytes) -> int:
     line = await asyncio.wait_for(reader.readline(), 10)
     writer.close()
     return int(line.split()[1])
+
+
+async def test_nothing_is_left_to_be_paid_for_by_a_bot_that_pays_nothing(tmp_path: Path) -> None:
+    async with open_door(tmp_path, api=True) as door:
+        body = {**message("hello", 5), "class": "paid"}
+        paid = await order(door, body)
+        refused = await order(door, {**body, "bot": "other"})
+    assert (paid.status_code, refused.status_code) == (202, 422)
+    [problem] = refused.json()["problems"]
+    assert problem["field"] == "class"
+    assert "limits.paid_per_second is 0" in problem["expected"]

@@ -8,11 +8,11 @@ from typing import ClassVar
 
 import pytest
 
-from storage import claims, cooldowns, outbox
+from storage import claims, cooldowns, lanes, outbox, pauses
 from storage.claims import AttemptEnd
 from storage.clock import SystemClock, deadline_in
 from storage.database import Tx, connect, opened
-from storage.lifecycle import AttemptStage, BotName, OutboxState, Priority
+from storage.lifecycle import AttemptStage, BotName, OutboxId, OutboxState, Priority
 from tests.integration.storage.calls import call
 from tests.integration.web.door import API_TOKEN, Door, open_door, posted, update
 
@@ -131,6 +131,35 @@ async def test_cooldowns_are_shown_with_the_time_that_is_left(tmp_path: Path) ->
     assert re.search(r"1 h 3[67] min", page)
 
 
+async def test_pauses_are_shown_with_their_reason_and_end(tmp_path: Path) -> None:
+    def stop(tx: Tx) -> None:
+        until_ms = tx.now_ms() + 5_820_000
+        for scope, end_ms in (("bulk", until_ms), ("c:4711", None)):
+            pauses.pause(tx, MAIN, scope, reason="too <loud>", by_whom="ada", until_ms=end_ms)
+
+    async with open_door(tmp_path) as door:
+        await written(door, stop)
+        page = (await door.http.get("/")).text
+        document = (await door.http.get("/status.json")).json()
+    assert [pause["scope"] for pause in document["bots"][0]["pauses"]] == ["bulk", "c:4711"]
+    for shown in ("bulk", "chat 4711", "until resumed", "too &lt;loud&gt;", "ada"):
+        assert shown in page
+    assert re.search(r"1 h 3[67] min", page)
+
+
+async def test_the_page_does_not_grow_with_what_cools(tmp_path: Path) -> None:
+    def cool(tx: Tx) -> None:
+        for chat in range(60):
+            deadline = deadline_in(60_000, SystemClock())
+            cooldowns.merge(tx, MAIN, f"c:{chat}", deadline, reason="429")
+
+    async with open_door(tmp_path) as door:
+        await written(door, cool)
+        page = (await door.http.get("/")).text
+    assert page.count('data-label="Scope"') == 50
+    assert "and 10 more, in status.json" in page
+
+
 def hold_one(tx: Tx) -> None:
     """A call whose answer never came, for a chat with a number of its own."""
     outbox.enqueue(tx, MAIN, call("a", chat_id=4711, text=WORDS))
@@ -172,6 +201,20 @@ async def test_a_held_call_is_shown_with_its_evidence_and_not_with_its_words(
     ):
         assert shown in page
     assert "private" not in page + str(document)
+
+
+async def test_what_waits_for_the_decision_about_a_held_call_is_counted(tmp_path: Path) -> None:
+    def refer(tx: Tx) -> None:
+        hold_one(tx)
+        child = outbox.enqueue(tx, MAIN, call("b", chat_id=4711, text=WORDS)).id
+        lanes.step_out(tx, MAIN, child, waits_for=OutboxId(1), reason="waits for c1")
+
+    async with open_door(tmp_path) as door:
+        await written(door, refer)
+        page = (await door.http.get("/")).text
+        document = (await door.http.get("/status.json")).json()
+    assert document["bots"][0]["outside"] == 1
+    assert "for a decision 1" in page
 
 
 async def test_the_page_is_whole_html(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """What an order becomes: its row, or its problems. The bodies themselves are tests/data/orders."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from storage.outgoing import Outgoing
 NOW_MS = 1_790_000_000_000
 TERMS = Terms(
     bots=("main",),
+    paying=("main",),
     channels=("telegram", "sms"),
     reply_ttl_ms=3_600_000,
     bulk_ttl_ms=86_400_000,
@@ -114,6 +116,27 @@ def test_what_pays_is_paid_and_a_paid_call_says_that_it_pays() -> None:
     assert by_class.params["allow_paid_broadcast"] == "true"
     by_parameter = row(ordered(params={**TEXT, "allow_paid_broadcast": True}))
     assert by_parameter == by_class
+
+
+@pytest.mark.parametrize(
+    ("fields", "field", "expected"),
+    [
+        ({"class": "paid"}, "class", "expected interactive or bulk"),
+        (
+            {"params": {**TEXT, "allow_paid_broadcast": True}},
+            "params.allow_paid_broadcast",
+            "expected none",
+        ),
+    ],
+)
+def test_nothing_is_left_to_be_paid_for_where_nothing_is_paid(
+    fields: dict[str, Any], field: str, expected: str
+) -> None:
+    with pytest.raises(Unacceptable) as raised:
+        row(ordered(**fields), replace(TERMS, paying=()))
+    [problem] = raised.value.problems
+    why = "paid broadcasts of this bot are off (limits.paid_per_second is 0)"
+    assert (problem.field, problem.expected) == (field, f"{expected}: {why}")
 
 
 def test_the_same_call_is_the_same_form_in_whatever_order_it_is_told() -> None:

@@ -110,6 +110,15 @@ def test_a_moved_chats_wait_follows_it() -> None:
     assert memory.cooling_ms(moved) == 60_000
 
 
+def test_a_moved_chats_wait_shortens_none_that_its_new_id_has() -> None:
+    memory = memory_of(VirtualClock())
+    moved = PacedCall("c:-1007", -1007, CallKind.SEND, Priority.INTERACTIVE)
+    flooded(memory, flood(600_000), moved)
+    flooded(memory, flood(1_000))
+    memory.moved("c:7", -1007)
+    assert memory.certain_ms(moved) == 600_000
+
+
 def test_a_look_offers_no_more_room_than_there_are_slots() -> None:
     memory = memory_of(VirtualClock())
     look = memory.look(BotName("main"), LEASE, in_flight=5, reload_cooldowns=False)

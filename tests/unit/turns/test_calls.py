@@ -42,9 +42,9 @@ def told(params: dict[str, str], method: str = "sendMessage", update: Json | Non
     return cast("Json", answer_of(Call(method, params), ME, occasion, placeholder=-9))
 
 
-def test_a_reply_lives_as_long_as_configured() -> None:
+def test_a_reply_lives_as_long_as_configured_and_grows_old_with_its_question() -> None:
     sent = row("sendMessage", {"chat_id": "7", "text": "hi"})
-    assert sent.expires_at_ms == NOW_MS + RULES.reply_ttl_ms
+    assert sent.expires_at_ms == HEARD_MS + RULES.reply_ttl_ms
     assert sent.on_uncertain is OnUncertain.HOLD
     assert sent.priority is Priority.INTERACTIVE
     assert (sent.lane, sent.chat_id, sent.placeholder) == ("c:7", 7, -9)
@@ -87,7 +87,7 @@ def test_an_answer_waits_for_nobody_and_expires_with_the_press() -> None:
 
 @pytest.mark.parametrize(
     ("method", "expires_at_ms"),
-    [("editMessageText", NOW_MS + RULES.reply_ttl_ms), ("deleteMessage", None)],
+    [("editMessageText", HEARD_MS + RULES.reply_ttl_ms), ("deleteMessage", None)],
 )
 def test_edits_and_deletes_may_go_again_by_themselves(
     method: str, expires_at_ms: int | None
