@@ -45,7 +45,10 @@ class Intent:
 
 
 Guard = Callable[[Intent], str | None]
-"""Gives None to let a row go, or the reason why it is cancelled."""
+"""Gives None to let a row go, or the reason why it is cancelled.
+
+The reason is logged and shown: it must hold nobody's words.
+"""
 
 
 @dataclass(frozen=True, slots=True)
