@@ -3,12 +3,13 @@
 Pure: time comes in as an argument, milliseconds of any clock that never steps back. Floods of two
 chats make us believe that the whole bot is meant, but Telegram has said so of these chats only. So
 after a minute one message to a chat that was not involved goes ahead. If it gets through, what was
-inferred is lifted; what Telegram said stays. One canary at a time: each that is refused keeps the
-limit alive. All of this is our own choice.
+inferred is lifted; what Telegram said stays. If it meets a flood too, the wait is confirmed and
+nothing is tested any more, as each that is refused keeps the limit alive. All of this is our own
+choice.
 """
 
 STANDS_MS = 60_000
-"""How long an inferred wait stands before it is tested, and after each test that failed."""
+"""How long an inferred wait stands before it is tested, and after a test that told nothing."""
 
 
 class Canary:
@@ -18,6 +19,7 @@ class Canary:
         self._involved: frozenset[str] = frozenset()
         self._stands_since_ms = 0
         self._is_under_way = False
+        self._is_confirmed = False
 
     @property
     def involved(self) -> frozenset[str]:
@@ -30,8 +32,14 @@ class Canary:
         self._stands_since_ms = now_ms
 
     def goes_at(self) -> int | None:
-        """The moment from which on a canary may go; None while one is under way."""
-        return None if self._is_under_way else self._stands_since_ms + STANDS_MS
+        """The moment from which on a canary may go; None while one is under way, or none will."""
+        if self._is_under_way or self._is_confirmed:
+            return None
+        return self._stands_since_ms + STANDS_MS
+
+    def confirmed(self) -> None:
+        """The canary met a flood too: the wait is waited out."""
+        self._is_confirmed = True
 
     def may_go(self, now_ms: int) -> bool:
         """Whether a canary may go now."""
@@ -55,3 +63,4 @@ class Canary:
     def over(self) -> None:
         """The wait has been lifted or has run out."""
         self._involved = frozenset()
+        self._is_confirmed = False

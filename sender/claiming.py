@@ -115,7 +115,8 @@ class Inherited:
     """What a new owner of a bot finds: its lease, waits in force, calls of the last minute.
 
     `flooded` are the chats whose floods an inferred wait may have come from; `learned` is the bulk
-    rate that floods have taught.
+    rate that floods have taught. `as_of_ms` (UTC): ages of calls are counted up to then, as nobody
+    knows how far the wall clock has been set forward since.
     """
 
     lease: Lease
@@ -123,6 +124,7 @@ class Inherited:
     recent: Sequence[RecentCall]
     rescued: int
     uncertain: int
+    as_of_ms: int
     flooded: frozenset[str] = frozenset()
     learned: float | None = None
 
@@ -385,6 +387,7 @@ def take_over(tx: Tx, heir: Heir) -> Inherited | None:
         return None
     if not sharing.may_take(heir.bot, me.owner, sharing.standings(tx, me)):
         return None
+    as_of_ms = _as_of_ms(leases.current(tx, name), tx.now_ms())
     lease = leases.take(tx, name, me.owner, is_dead=me.is_dead)
     assert lease is not None, "it was free in this transaction"
     lanes.rebuild(tx, heir.bot)
@@ -399,12 +402,23 @@ def take_over(tx: Tx, heir: Heir) -> Inherited | None:
     return Inherited(
         lease=lease,
         cooldowns=waits,
-        recent=claims.recent_calls(tx, heir.bot, since_ms=tx.now_ms() - heir.recent_ms),
+        recent=claims.recent_calls(tx, heir.bot, since_ms=as_of_ms - heir.recent_ms),
         rescued=len(orphans),
         uncertain=uncertain,
+        as_of_ms=as_of_ms,
         flooded=_flooded(tx, heir.bot, waits),
         learned=None if learned is None else learned.bulk_per_second,
     )
+
+
+def _as_of_ms(held: leases.Owner | None, now_ms: int) -> int:
+    """Up to when the last owner has vouched for the wall clock: when it held the lease anew.
+
+    One that gave the lease back did so in order, and is believed to have done so just now.
+    """
+    if held is None or held.owner is None:
+        return now_ms
+    return min(now_ms, held.lease_until_ms - leases.LEASE_MS)
 
 
 def _flooded(tx: Tx, bot: BotName, waits: Sequence[Cooldown]) -> frozenset[str]:

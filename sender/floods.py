@@ -26,6 +26,16 @@ BREATH_MS_MAX = 5_000
 SECOND_FLOOD_MS = 10_000
 """Floods of two chats within this time are taken for a flood of the whole bot."""
 
+ALIKE_MS = 2_000
+"""Waits that are equal, or end together, within this much are taken for one."""
+
+ALIKE_CHATS = 3
+"""So many chats that wait alike at once are a flood of the whole bot, however far apart.
+
+A bot with little to say meets a limit of its own one chat at a time, and each that asks too early
+prolongs it for all: without this, a few chats could keep each other waiting for ever.
+"""
+
 _EDITS_PREFIX = "edits:"
 
 
@@ -64,6 +74,16 @@ class _Flood:
     source: str
     at_ms: int
     until_ms: int
+
+    def is_alike(self, other: "_Flood") -> bool:
+        """Whether both may come from one limit: the same wait is named, or the same end."""
+        own_ms, others_ms = self.until_ms - self.at_ms, other.until_ms - other.at_ms
+        apart_ms = min(abs(own_ms - others_ms), abs(self.until_ms - other.until_ms))
+        return apart_ms <= ALIKE_MS
+
+    def is_lately(self, now_ms: int) -> bool:
+        """Whether it was met so short a time ago that another chat's is no coincidence."""
+        return self.at_ms > now_ms - SECOND_FLOOD_MS
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,25 +173,34 @@ class FloodBook:
     def _inferred(self, wait: Wait, call: PacedCall, now_ms: int) -> _Inferred:
         if wait.hint is FloodHint.EDITS:
             return _NOTHING
-        while self._lately and self._lately[0].at_ms <= now_ms - SECOND_FLOOD_MS:
-            self._lately.popleft()
-        source, until_ms = _source(call), now_ms + wait.wait_ms
-        channel = channel_of(call.lane)
-        others = [
-            flood
-            for flood in self._lately
-            if flood.source != source and channel_of(flood.source) == channel
-        ]
-        self._lately.append(_Flood(source, now_ms, until_ms))
-        involved = frozenset({source, *(flood.source for flood in others)})
+        flood = _Flood(_source(call), now_ms, now_ms + wait.wait_ms)
+        others = self._others(flood, channel_of(call.lane), now_ms)
+        self._lately.append(flood)
+        involved = frozenset({flood.source, *(each.source for each in others)})
         if others:
-            longest_ms = max(until_ms, *(flood.until_ms for flood in others)) - now_ms
-            return _Inferred(longest_ms, "floods of two chats", involved, is_bot_wide=True)
+            longest_ms = max(flood.until_ms, *(each.until_ms for each in others)) - now_ms
+            reason = f"floods of {len(involved)} chats"
+            return _Inferred(longest_ms, reason, involved, is_bot_wide=True)
         if call.is_canary:
             reason = "the canary met a flood too"
             return _Inferred(wait.wait_ms, reason, involved, is_bot_wide=True)
         breath_ms = min(wait.wait_ms, BREATH_MS_MAX)
         return _Inferred(breath_ms, "a breath after a flood", involved)
+
+    def _others(self, flood: _Flood, channel: str, now_ms: int) -> Sequence[_Flood]:
+        """The floods of other chats which, with this one, tell of a limit of the whole bot."""
+        known = [each for each in self._lately if each.is_lately(now_ms) or each.until_ms > now_ms]
+        self._lately = deque(known)
+        others = [
+            each
+            for each in known
+            if each.source != flood.source and channel_of(each.source) == channel
+        ]
+        lately = [each for each in others if each.is_lately(now_ms)]
+        if lately:
+            return lately
+        alike = {each.source: each for each in others if each.is_alike(flood)}
+        return list(alike.values()) if len(alike) + 1 >= ALIKE_CHATS else []
 
 
 def _certain(wait: Wait, call: PacedCall) -> ScopedWait:

@@ -70,17 +70,19 @@ class BotMemory:
         self._canary.inferred(found.flooded, now_ms)
         for cooldown in found.cooldowns:
             age_ms = wall_ms - cooldown.set_at_ms
-            if cooldown.scope.startswith(_CHAT_LANES) and 0 <= age_ms < SECOND_FLOOD_MS:
-                until_ms = now_ms + remaining_ms(cooldown.deadline, self._clock)
-                self._floods.remember(cooldown.scope, at_ms=now_ms - age_ms, until_ms=until_ms)
+            left_ms = remaining_ms(cooldown.deadline, self._clock)
+            is_of_now = left_ms > 0 or 0 <= age_ms < SECOND_FLOOD_MS
+            if cooldown.scope.startswith(_CHAT_LANES) and is_of_now:
+                at_ms = now_ms - max(0, age_ms)
+                self._floods.remember(cooldown.scope, at_ms=at_ms, until_ms=now_ms + left_ms)
         arrived = []
         for call in found.recent:
             kind = kind_of(call.method, call.lane)
             paced = PacedCall(call.lane, call.chat_id, kind, call.priority, call.items)
-            ended_ms = wall_ms if call.ended_at_ms is None else call.ended_at_ms
+            ended_ms = found.as_of_ms if call.ended_at_ms is None else call.ended_at_ms
             # A wall clock that was set back makes ages negative: then the call counts as just made.
             late_ms = STRAY_MS if call.is_abandoned else 0
-            arrived.append((now_ms - max(0, wall_ms - ended_ms) + late_ms, paced))
+            arrived.append((now_ms - max(0, found.as_of_ms - ended_ms) + late_ms, paced))
         arrived.sort(key=lambda pair: pair[0])
         self.gates.restore((paced, at_ms) for at_ms, paced in arrived)
         if found.learned is not None:
@@ -200,6 +202,8 @@ class BotMemory:
         now_ms = self._clock.boot_ms()
         judged = self._floods.judge(wait, call, now_ms)
         self._cool(judged, now_ms)
+        if call.is_canary and judged.is_bot_wide:
+            self._canary.confirmed()
         waits = [
             Deadlined(
                 each.scope, deadline_in(each.wait_ms, self._clock), each.reason, each.inferred

@@ -5,6 +5,7 @@ high-water mark, since Telegram may start its numbers anew (Bot API, Update.upda
 our own arrival number.
 """
 
+import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -15,6 +16,13 @@ from storage.carriers import Params, columns
 from storage.database import Tx
 from storage.errors import LeaseLost
 from storage.lifecycle import BotName, InboxId, InboxState
+
+REMEMBERED = 100_000
+"""So many of the newest updates stay known by their digests, however old the clock says they are.
+
+Telegram brings an update again for a day at most (Bot API, "Getting updates"), but a wall clock may
+be set ahead by a month: age alone must not decide what may come back as if it were new.
+"""
 
 
 class Received(NamedTuple):
@@ -131,7 +139,8 @@ def receive(tx: Tx, update: Received) -> Receipt:
         return Receipt(Reception.STORED, InboxId(inserted))
     stored = tx.row("inbox.same", {"bot": update.bot, "update_id": update.update_id})
     assert stored is not None, "an update that was not inserted must be there"
-    if bytes(stored["body"]) == update.body:
+    said = _digest(update.body) if stored["forgotten"] else update.body
+    if bytes(stored["body"]) == said:
         return Receipt(Reception.DUPLICATE, InboxId(stored["id"]))
     return quarantine(
         tx, update.bot, update.body, f"update_id {update.update_id} came before with other content"
@@ -266,9 +275,29 @@ def dead_list(tx: Tx, *, limit: int) -> Sequence[DeadUpdate]:
     ]
 
 
-def prune(tx: Tx, *, before_ms: int, limit: int) -> int:
-    """Forget up to `limit` updates that were done before `before_ms`."""
-    return tx.run("inbox.prune", {"before_ms": before_ms, "limit": limit})
+def forget(tx: Tx, *, before_ms: int, limit: int) -> int:
+    """Forget what up to `limit` updates said that were done before `before_ms`; not that they came.
+
+    Give their number. A digest is kept in place of each body, so that a redelivery is known.
+    """
+    rows = tx.rows("inbox.to_forget", {"before_ms": before_ms, "limit": limit})
+    tx.many(
+        "inbox.forget",
+        [{"id": row["id"], "digest": _digest(bytes(row["body"]))} for row in rows],
+    )
+    return len(rows)
+
+
+def prune(tx: Tx, *, limit: int) -> int:
+    """Forget that up to `limit` updates ever came, the newest `REMEMBERED` excepted."""
+    newest = tx.row("inbox.newest", {})
+    assert newest is not None, "an aggregate has one row"
+    through_id = (newest["id"] or 0) - REMEMBERED
+    return tx.run("inbox.prune", {"through_id": through_id, "limit": limit})
+
+
+def _digest(body: bytes) -> bytes:
+    return hashlib.blake2b(body, digest_size=16).digest()
 
 
 def _require_one(changed: int, update: InboxId) -> None:

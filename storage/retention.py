@@ -1,6 +1,8 @@
 """Retention: forget what ended long ago, a few rows at a time, so that no webhook ever waits.
 
-Dead updates, quarantined bytes and held rows are not touched: they wait for a person.
+Dead updates, quarantined bytes and held rows are not touched: they wait for a person. Of an update
+first what it said is forgotten, and only much later that it came: a wall clock that jumps ahead by
+a month must not have Telegram's next redelivery taken for a new question.
 """
 
 from dataclasses import dataclass
@@ -36,7 +38,8 @@ class Pruned:
 def prune(tx: Tx, kept: Kept) -> Pruned:
     """Forget one batch of each kind."""
     now_ms = tx.now_ms()
-    updates = inbox.prune(tx, before_ms=now_ms - kept.inbox_days * _DAY_MS, limit=BATCH_ROWS_MAX)
+    updates = inbox.forget(tx, before_ms=now_ms - kept.inbox_days * _DAY_MS, limit=BATCH_ROWS_MAX)
+    inbox.prune(tx, limit=BATCH_ROWS_MAX)
     calls = outbox.prune(tx, before_ms=now_ms - kept.outbox_days * _DAY_MS, limit=BATCH_ROWS_MAX)
     cooldowns.prune(tx, before_ms=now_ms - _DAY_MS)
     pauses.prune(tx, before_ms=now_ms - _DAY_MS)

@@ -191,3 +191,10 @@ create table paid_spending (
     tenths integer not null check (tenths >= 0),
     changed_at_ms integer not null
 ) strict;
+
+-- What an update said is forgotten before that it came: by then only its digest is kept.
+alter table inbox add column forgotten integer not null default 0 check (forgotten in (0, 1));
+
+drop index inbox_finished;
+
+create index inbox_kept on inbox (finished_at_ms) where state = 'done' and forgotten = 0;

@@ -18,7 +18,7 @@ on conflict (bot, update_id) where update_id is not null do nothing;
 
 -- name: same
 -- Find the update that was stored under this id, to tell a redelivery from another update.
-select id, body
+select id, body, forgotten
 from inbox
 where bot = :bot and update_id = :update_id;
 
@@ -102,12 +102,31 @@ where state in ('dead', 'quarantined')
 order by id desc
 limit :limit;
 
+-- name: to_forget
+-- Updates whose work ended long ago, a few at a time. Dead letters stay until a person has dealt with them.
+select id, body
+from inbox
+where state = 'done' and forgotten = 0 and finished_at_ms < :before_ms
+order by finished_at_ms
+limit :limit;
+
+-- name: forget
+-- Of what an update said only a digest is kept, to know it again by.
+update inbox
+set body = :digest, chat_lane = null, user_lane = null, forgotten = 1
+where id = :id;
+
+-- name: newest
+-- The number of the last update.
+select max(id) as id
+from inbox;
+
 -- name: prune
--- Forget updates whose work ended long ago, a few at a time. Dead letters stay until a person has dealt with them.
+-- Forget that updates ever came, a few at a time; the newest ones stay known.
 delete from inbox
 where id in (
     select id from inbox
-    where finished_at_ms < :before_ms and state = 'done'
-    order by finished_at_ms
+    where id <= :through_id and state = 'done' and forgotten = 1
+    order by id
     limit :limit
 );

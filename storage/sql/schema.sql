@@ -41,6 +41,7 @@ create table inbox (
     finished_at_ms integer,
     reason text,
     trace text,
+    forgotten integer not null default 0 check (forgotten in (0, 1)),
     check ((update_id is null) = (state = 'quarantined')),
     check ((state = 'claimed') = (claim_epoch is not null)),
     check ((state in ('done', 'dead', 'quarantined')) = (finished_at_ms is not null)),
@@ -51,7 +52,7 @@ create unique index inbox_identity on inbox (bot, update_id) where update_id is 
 create index inbox_waiting on inbox (bot, id) where state = 'received';
 create index inbox_running on inbox (bot, claim_epoch) where state = 'claimed';
 create index inbox_given_up on inbox (id) where state in ('dead', 'quarantined');
-create index inbox_finished on inbox (finished_at_ms) where finished_at_ms is not null;
+create index inbox_kept on inbox (finished_at_ms) where state = 'done' and forgotten = 0;
 
 create table outbox (
     id integer primary key autoincrement,

@@ -3,10 +3,13 @@
 import argparse
 import os
 import sys
+from typing import Final
 
 from tests.simulation.planted import PLANTED, is_caught, plant
 from tests.simulation.runner import Order, failures, figures, run
 from tests.simulation.world import Verdict, run_world
+
+_SHOWN: Final = 3
 
 
 def main() -> int:
@@ -39,7 +42,7 @@ def _hunt(bug: str, orders: list[Order], processes: int | None) -> int:
         print(f"{bug}: not caught in {report.worlds} worlds")
         return 1
     print(f"{bug}: caught in world {report.worlds}, by seed {caught.seed}:")
-    print("\n".join(f"  {each}" for each in caught.breaches if is_caught(bug, [each])))
+    print("\n".join([f"  {each}" for each in caught.breaches if is_caught(bug, [each])][:_SHOWN]))
     return 0
 
 

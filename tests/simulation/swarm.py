@@ -47,7 +47,7 @@ PER_HOUR: Final[Mapping[str, tuple[float, float]]] = {
     "outage": (0.2, 1.0),
     "admin": (4.0, 20.0),
     "block": (0.5, 4.0),
-    "migration": (0.3, 1.0),
+    "migration": (0.5, 2.0),
     "duplicate": (2.0, 12.0),
     "stranger": (1.0, 4.0),
 }

@@ -50,6 +50,9 @@ class People:
         people = telegram.people
         self.users = [people.add_user(f"Person {n}").id for n in range(PEOPLE)]
         self.groups: list[tuple[int, int]] = []
+        self.moved: list[int] = []
+        """What groups were called before they became supergroups: lists of others still say so."""
+
         ids = tuple(bot.id for bot in bots)
         for n in range(GROUPS):
             owner = self.users[n]
@@ -102,6 +105,7 @@ class People:
             if chat.type is ChatType.GROUP and chat.migrated_to is None:
                 new = self._telegram.people.upgrades(user, chat_id=chat_id)
                 self.groups[place] = (user, new.id)
+                self.moved.append(chat_id)
                 return True
         return False
 
@@ -132,7 +136,8 @@ class Producer:
 
     def _row(self) -> Outgoing:
         dice, number = self._dice, self._people.next_number()
-        places = [*self._people.users, *(chat_id for _, chat_id in self._people.groups)]
+        people = self._people
+        places = [*people.users, *(chat_id for _, chat_id in people.groups), *people.moved]
         chat_id, now_ms = dice.choice(places), self._clock.now_ms()
         later_ms = dice.choice((0, 0, 0, 30_000, 600_000))
         return Outgoing(

@@ -194,19 +194,16 @@ async def test_a_canary_goes_alone(house: House) -> None:
     assert len(house.stub.arrivals) == 3
 
 
-async def test_a_canary_that_meets_a_flood_is_followed_by_another_a_minute_later(
-    house: House,
-) -> None:
+async def test_a_canary_that_meets_a_flood_is_the_last_before_the_waits_end(house: House) -> None:
+    """Each that is refused would keep the limit alive: what it confirmed is waited out."""
     await _floods_of_two_chats(house, 100)
     house.stub.will("sendMessage", flood(300))
     await house.says(*[call(f"k{n}", chat_id=n) for n in range(3, 10)])
     began_ms = house.stub.arrivals[0].at_ms
-    await house.passes(119_999)
+    await house.passes(359_999)
     assert [each.at_ms - began_ms for each in house.stub.arrivals] == [0, 0, 60_000]
-    await house.passes(1)
-    fourth = house.stub.arrivals[3]
-    assert fourth.at_ms - began_ms == 120_000
-    assert fourth.form["chat_id"] not in {"1", "2", "3"}, "a chat that was not involved"
+    await house.passes(2_000)
+    assert len(house.stub.arrivals) > 3
 
 
 async def test_a_canary_that_is_only_refused_lifts_nothing(house: House) -> None:

@@ -167,6 +167,27 @@ async def test_the_last_seconds_sends_are_remembered_across_a_restart(house: Hou
     assert after.at_ms - before.at_ms >= 1_000
 
 
+async def test_a_clock_set_forward_makes_no_send_look_older(
+    house: House,
+) -> None:
+    [first] = await house.says(call("a"))
+    lease, [taken] = await claim_as_another(house)
+    await house.db.write(lambda tx: claims.stamp(tx, [taken.claim]))
+    end = AttemptEnd(AttemptStage.ANSWERED, "sent", status=200)
+    late = Settling(taken.claim, end, MarkSent(message_id=5, note=""))
+    await house.db.write(lambda tx: settle(tx, late))
+    await house.db.write(lambda tx: leases.renew(tx, lease))
+    died_ms = house.clock.boot_ms()
+    house.clock.step_wall_ms(3_600_000)
+    await house.start()
+    [second] = await house.says(call("b"))
+    await house.passes(3_000)
+    await house.becomes(second, OutboxState.SENT)
+    assert (await house.row(first)).state is OutboxState.SENT
+    left_ms = house.stub.arrivals[0].at_ms - house.clock.now_ms() + house.clock.boot_ms()
+    assert left_ms - died_ms >= 1_000
+
+
 async def test_a_groups_minute_is_remembered_across_a_restart(house: House) -> None:
     group = [call(f"k{n}", chat_id=-7) for n in range(25)]
     await house.says(*group)

@@ -4,11 +4,12 @@ from functools import partial
 
 import pytest
 
-from storage import inbox
+from storage import inbox, retention
 from storage.database import Database, Tx
 from storage.errors import LeaseLost
-from storage.inbox import Received, Reception
+from storage.inbox import Receipt, Received, Reception
 from storage.lifecycle import BotName, InboxId, InboxState
+from storage.retention import Kept
 from tests.simulator.clock import VirtualClock
 
 BOT = BotName("main")
@@ -90,6 +91,46 @@ async def test_a_dead_update_can_be_revived(db: Database) -> None:
     assert [found.id for found in waiting] == [update]
 
 
+async def test_what_was_forgotten_by_a_clock_set_ahead_is_still_known_when_it_comes_again(
+    db: Database, clock: VirtualClock
+) -> None:
+    """A month ahead, and back again: Telegram's redelivery of minutes ago is none of a new one."""
+    [update] = await _receive(db, 1)
+
+    def settle(tx: Tx) -> None:
+        inbox.claim(tx, [update], 1)
+        inbox.finish(tx, update, 1)
+
+    await db.write(settle)
+    clock.step_wall_ms(30 * 86_400_000)
+    await db.write(lambda tx: retention.prune(tx, Kept(inbox_days=7, outbox_days=30)))
+    clock.step_wall_ms(-30 * 86_400_000)
+    again = await db.write(lambda tx: inbox.receive(tx, _update(1)))
+    assert again == Receipt(Reception.DUPLICATE, update)
+    other = await db.write(lambda tx: inbox.receive(tx, _update(1, b"other")))
+    assert other.reception is Reception.QUARANTINED
+
+
+async def test_of_the_oldest_updates_not_even_the_digest_is_kept(
+    db: Database, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inbox, "REMEMBERED", 2)
+    updates = await _receive(db, 1, 2, 3)
+
+    def settle(tx: Tx) -> None:
+        inbox.claim(tx, updates, 1)
+        for update in updates:
+            inbox.finish(tx, update, 1)
+
+    await db.write(settle)
+    clock.advance_ms(1_000)
+    assert await db.write(lambda tx: inbox.prune(tx, limit=10)) == 0, "not while it is readable"
+    await db.write(lambda tx: inbox.forget(tx, before_ms=tx.now_ms(), limit=10))
+    assert await db.write(lambda tx: inbox.prune(tx, limit=10)) == 1
+    shown = [await db.read(partial(inbox.show, update=it)) for it in updates]
+    assert [each is None for each in shown] == [True, False, False]
+
+
 async def test_retention_forgets_what_is_done_and_keeps_what_waits_for_a_person(
     db: Database, clock: VirtualClock
 ) -> None:
@@ -102,7 +143,10 @@ async def test_retention_forgets_what_is_done_and_keeps_what_waits_for_a_person(
 
     await db.write(settle)
     clock.advance_ms(1_000)
-    assert await db.write(lambda tx: inbox.prune(tx, before_ms=tx.now_ms(), limit=10)) == 1
-    assert await db.read(lambda tx: inbox.show(tx, done)) is None
+    assert await db.write(lambda tx: inbox.forget(tx, before_ms=tx.now_ms(), limit=10)) == 1
+    assert await db.write(lambda tx: inbox.forget(tx, before_ms=tx.now_ms(), limit=10)) == 0
+    kept = await db.read(lambda tx: inbox.show(tx, done))
+    assert kept is not None
+    assert b"{}" not in kept.body
     assert await db.read(lambda tx: inbox.show(tx, dead)) is not None
     assert await db.read(lambda tx: inbox.show(tx, waiting)) is not None

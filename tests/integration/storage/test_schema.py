@@ -192,7 +192,9 @@ PLANS = {
     "inbox.pending": ["SEARCH inbox USING INDEX inbox_waiting"],
     "inbox.same": ["SEARCH inbox USING INDEX inbox_identity"],
     "inbox.depth": ["SEARCH inbox USING COVERING INDEX inbox_waiting"],
-    "inbox.prune": ["SEARCH inbox USING INDEX inbox_finished"],
+    "inbox.to_forget": ["SEARCH inbox USING INDEX inbox_kept"],
+    "inbox.newest": ["SEARCH inbox"],
+    "inbox.prune": ["SEARCH inbox USING INTEGER PRIMARY KEY"],
 }
 
 

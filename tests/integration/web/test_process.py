@@ -30,7 +30,7 @@ def configured(folder: Path, web: str = "") -> tuple[Path, int]:
     """A configuration file, and the port it names."""
     port = free_port()
     path = folder / "ferryman.toml"
-    path.write_text(SETTINGS.format(port=port, web=web), encoding="utf-8")
+    path.write_text(SETTINGS.format(port=port, web=web, disk=0), encoding="utf-8")
     return path, port
 
 

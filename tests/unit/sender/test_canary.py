@@ -31,7 +31,21 @@ def test_one_canary_at_a_time() -> None:
     assert canary.goes_at() is None
 
 
-def test_one_that_failed_is_followed_a_minute_later() -> None:
+def test_one_that_met_a_flood_too_is_followed_by_none_while_the_wait_stands() -> None:
+    """Each that is refused prolongs the wait: it was needed, and is waited out."""
+    canary = inferred()
+    canary.went()
+    canary.confirmed()
+    canary.came_back(70_000)
+    assert canary.goes_at() is None
+    canary.inferred(frozenset({"c:3"}), 80_000)
+    assert not canary.may_go(1 << 40)
+    canary.over()
+    canary.inferred(LANES, 90_000)
+    assert canary.may_go(90_000 + STANDS_MS)
+
+
+def test_one_that_told_nothing_is_followed_a_minute_later() -> None:
     canary = inferred()
     canary.went()
     canary.came_back(70_000)

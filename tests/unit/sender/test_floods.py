@@ -75,6 +75,33 @@ def test_adaptive_forgets_a_flood_after_ten_seconds() -> None:
     assert waits(adaptive, flood(3_000), "c:2", 10_000)["bot:inferred"] == 3_000
 
 
+@pytest.mark.parametrize(
+    "waits_ms",
+    [(1_000_000, 1_000_000, 1_000_000), (1_000_000, 980_000, 960_000)],
+    ids=["the same wait", "the same end"],
+)
+def test_adaptive_takes_three_chats_that_wait_alike_for_the_whole_bot(
+    waits_ms: tuple[int, int, int],
+) -> None:
+    """A bot with little to say meets its limit one chat at a time, and each prolongs it for all."""
+    adaptive = book("adaptive")
+    judged = [
+        adaptive.judge(flood(wait_ms), to(f"c:{number}"), number * 20_000)
+        for number, wait_ms in enumerate(waits_ms)
+    ]
+    assert [each.is_bot_wide for each in judged] == [False, False, True]
+    assert judged[-1].involved == {"c:0", "c:1", "c:2"}
+    assert judged[-1].adaptive_ms == waits_ms[-1]
+
+
+def test_adaptive_leaves_chats_alone_that_wait_each_for_its_own_end() -> None:
+    """Slow groups: many wait at once, and none for the same reason."""
+    adaptive = book("adaptive")
+    for number, wait_ms in enumerate((300_000, 250_000, 35_000, 120_000)):
+        judged = adaptive.judge(flood(wait_ms), to(f"c:{number}"), number * 20_000)
+        assert not judged.is_bot_wide
+
+
 def test_adaptive_does_not_take_the_same_chat_twice_for_the_bot() -> None:
     adaptive = book("adaptive")
     adaptive.judge(flood(60_000), to("c:1"), 0)
