@@ -36,11 +36,9 @@ prove: .venv/ready ## the long proofs, trimmed to minutes; FULL=1 runs them whol
 bench: .venv/ready .venv-peers/ready ## speed and memory, each figure beside its peer
 	.venv/bin/python -m tests.bench
 
-# Fails in words while this tree has no simulated worlds.
 .PHONY: sim
-sim: .venv/ready
-	@test -e tests/simulation/__main__.py || { echo 'make sim: this tree has no simulated worlds' >&2; exit 2; }
-	.venv/bin/python -m tests.simulation --seeds $(or $(SEEDS),10) --hours $(or $(HOURS),1)
+sim: .venv/ready ## simulated worlds: SEEDS=n HOURS=h; FRESH=1 for seeds that nobody has seen yet
+	.venv/bin/python -m tests.simulation --seeds $(or $(SEEDS),10) --hours $(or $(HOURS),1) $(if $(FRESH),--fresh)
 
 .PHONY: format
 format: .venv/ready ## let ruff lay out the code and mend what it can
