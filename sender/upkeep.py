@@ -113,7 +113,7 @@ class Upkeep:
         updates = calls = 0
         for _ in range(SWEEPS_MAX):
             pruned = await self._db.write(
-                lambda tx: retention.prune(tx, self._kept), point="sender.prune"
+                lambda tx: retention.prune(tx, self._kept, self._clock), point="sender.prune"
             )
             updates += pruned.updates
             calls += pruned.calls

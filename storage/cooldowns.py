@@ -9,7 +9,7 @@ call in a lane.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from storage.clock import Deadline
+from storage.clock import Clock, Deadline
 from storage.database import Tx
 from storage.lifecycle import BotName
 from storage.outgoing import TELEGRAM, channel_of
@@ -113,6 +113,7 @@ def move(tx: Tx, bot: BotName, scope: str, *, new_scope: str) -> None:
     tx.run("cooldowns.forget", params)
 
 
-def prune(tx: Tx, *, before_ms: int) -> int:
-    """Forget waits that were over before `before_ms`."""
-    return tx.run("cooldowns.prune", {"before_ms": before_ms})
+def prune(tx: Tx, clock: Clock, *, before_ms: int) -> int:
+    """Forget waits that were over before `before_ms` (UTC), and are over by the boot clock too."""
+    now = {"boot_id": clock.boot_id, "boot_ms": clock.boot_ms()}
+    return tx.run("cooldowns.prune", {"before_ms": before_ms, **now})

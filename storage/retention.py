@@ -8,6 +8,7 @@ a month must not have Telegram's next redelivery taken for a new question.
 from dataclasses import dataclass
 
 from storage import cooldowns, floods, inbox, outbox, pauses, withdrawals
+from storage.clock import Clock
 from storage.database import Tx
 
 BATCH_ROWS_MAX = 500
@@ -35,13 +36,13 @@ class Pruned:
         return max(self.updates, self.calls) >= BATCH_ROWS_MAX
 
 
-def prune(tx: Tx, kept: Kept) -> Pruned:
+def prune(tx: Tx, kept: Kept, clock: Clock) -> Pruned:
     """Forget one batch of each kind."""
     now_ms = tx.now_ms()
     updates = inbox.forget(tx, before_ms=now_ms - kept.inbox_days * _DAY_MS, limit=BATCH_ROWS_MAX)
     inbox.prune(tx, limit=BATCH_ROWS_MAX)
     calls = outbox.prune(tx, before_ms=now_ms - kept.outbox_days * _DAY_MS, limit=BATCH_ROWS_MAX)
-    cooldowns.prune(tx, before_ms=now_ms - _DAY_MS)
+    cooldowns.prune(tx, clock, before_ms=now_ms - _DAY_MS)
     pauses.prune(tx, before_ms=now_ms - _DAY_MS)
     withdrawals.prune(
         tx,

@@ -43,9 +43,9 @@ class Finish:
 
 @dataclass(frozen=True, slots=True)
 class Again:
-    """The update waits at its place until then."""
+    """The update waits at its place until then, on the clock that counts from boot."""
 
-    not_before_ms: int
+    not_before_boot_ms: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,13 +206,14 @@ class Handling:
 
     async def _again(self, case: _Case, wait_ms: int) -> Again:
         not_before_ms = self.clock.now_ms() + wait_ms
+        not_before_boot_ms = self.clock.boot_ms() + wait_ms
 
         def put_back(tx: Tx) -> None:
             leases.require(tx, case.lease)
             inbox.retry(tx, case.item.id, case.lease.epoch, not_before_ms=not_before_ms)
 
         await insist(self.db, self.clock, put_back, point="worker.retry")
-        return Again(not_before_ms)
+        return Again(not_before_boot_ms)
 
     async def _give_up(self, case: _Case, error: Exception, buried: Buried) -> Finish:
         """Run the error handlers in a turn of their own, which ends with the burial."""

@@ -2,7 +2,8 @@
 
 Pure: no clock, no database. An update may start when it is the oldest in each of its lanes (its
 chat's and its user's) and none of them has one running. An update that was put back keeps its place
-and holds its lanes until its time has come: what came after it must not overtake it.
+and holds its lanes until its time has come: what came after it must not overtake it. Moments are of
+a clock that is never set.
 """
 
 from collections import deque

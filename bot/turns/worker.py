@@ -7,7 +7,7 @@ by an exception of ours ends the loop: what is in hand is then rescued by the ne
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final, assert_never
 
@@ -30,6 +30,9 @@ TICK_S: Final = 1.0
 DRAIN_S: Final = 15.0
 CANCEL_S: Final = 2.0
 _STORAGE_REST_MS: Final = 1_000
+# Longer than this no update that was put back is believed to have to wait, when it is read again: a
+# wall clock that was set back since would have it wait for the time that was taken away.
+REST_MS_MAX: Final = 3_600_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,14 +140,20 @@ class Worker:
         except StorageError as error:
             event("storage.failed", bot=self._bot, operation="reading the inbox", error=error)
             return
-        self._lanes.add(waiting)
+        rested = [replace(each, not_before_ms=self._rested(each.not_before_ms)) for each in waiting]
+        self._lanes.add(rested)
         if waiting:
             self._seen = max(self._seen, waiting[-1].id)
+
+    def _rested(self, not_before_ms: int) -> int:
+        """The moment on the boot clock at which an update that was put back may go again."""
+        left_ms = not_before_ms - self._clock.now_ms()
+        return self._clock.boot_ms() + min(max(0, left_ms), REST_MS_MAX)
 
     async def _start(self) -> None:
         """Claim what may start now, and begin its turns."""
         slots = self._lanes_max - self._lanes.running
-        now_ms = self._clock.now_ms()
+        now_ms = self._clock.boot_ms()
         chosen = self._lanes.start(now_ms=now_ms, slots=slots)
         if not chosen:
             return
@@ -191,8 +200,8 @@ class Worker:
                 self._lanes.finish(update)
                 if said:
                     self._signals.ring_sender()
-            case Again(not_before_ms):
-                self._lanes.put_back(update, not_before_ms=not_before_ms)
+            case Again(not_before_boot_ms):
+                self._lanes.put_back(update, not_before_ms=not_before_boot_ms)
             case _:
                 assert_never(after)
 

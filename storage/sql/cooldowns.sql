@@ -34,9 +34,9 @@ delete from cooldowns
 where bot = :bot and scope = :scope and inferred = 1;
 
 -- name: prune
--- Forget waits that were over long ago.
+-- Forget waits that were over long ago by both clocks: one of them may have been set ahead.
 delete from cooldowns
-where until_ms < :before_ms;
+where until_ms < :before_ms and (boot_id != :boot_id or until_boot_ms < :boot_ms);
 
 -- name: move
 -- A chat that has moved takes its wait along; where its new id waits already the later deadline stays.

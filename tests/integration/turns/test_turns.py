@@ -223,7 +223,7 @@ async def test_while_telegram_is_away_a_read_costs_only_time(tmp_path: Path) -> 
         stand.telegram.answers["getChat"] = NetworkError("httpx.ConnectError")
         update = await stand.says("hello")
         after = await stand.handle(update)
-        assert after == Again(stand.clock.now_ms() + 1_000)
+        assert after == Again(stand.clock.boot_ms() + 1_000)
         assert await stand.rows() == []
         record = await stand.record(update)
         assert (record.state, record.claims) == (InboxState.RECEIVED, 1)

@@ -12,7 +12,7 @@ from telegram.error import NetworkError
 from telegram.ext import MessageHandler, filters
 
 from bot.turns.application import TurnApplication
-from bot.turns.worker import Worker
+from bot.turns.worker import REST_MS_MAX, Worker
 from storage import inbox, leases
 from storage.errors import LeaseLost
 from storage.lifecycle import InboxId, InboxState
@@ -125,6 +125,38 @@ async def test_a_failure_that_passes_holds_its_chat_and_no_other(tmp_path: Path)
             worker.wake()
             await until(lambda: len(script.ended) == 3)
         assert script.ended == ["other", "ask", "after"]
+
+
+@pytest.mark.parametrize("restarted", [False, True], ids=["running", "restarted"])
+async def test_a_clock_that_is_set_back_has_nothing_wait_for_the_time_it_takes_away(
+    tmp_path: Path, *, restarted: bool
+) -> None:
+    """A read failed; then the wall clock was set back by a month."""
+    script = Script()
+    async with standing(tmp_path, script.register) as stand:
+        stand.telegram.answers["getChatMemberCount"] = NetworkError("httpx.ConnectError")
+        first = await stand.says("ask", user=1)
+        async with working(stand) as worker:
+            await until(lambda: script.begun == ["ask"])
+            await until_state(stand, first, InboxState.RECEIVED)
+            stand.telegram.answers["getChatMemberCount"] = (200, 3)
+            stand.clock.step_wall_ms(-30 * 86_400_000)
+            if not restarted:
+                stand.clock.advance_ms(1_000)
+                worker.wake()
+                await until(lambda: script.ended == ["ask"])
+                return
+        began_ms = stand.clock.boot_ms()
+        async with working(stand) as another:
+
+            def is_answered() -> bool:
+                # It may take some looks until the worker has read the inbox; a month is never over.
+                if stand.clock.boot_ms() - began_ms < 20 * 86_400_000:
+                    stand.clock.advance_ms(REST_MS_MAX // 10)
+                another.wake()
+                return script.ended == ["ask"]
+
+            await until(is_answered)
 
 
 async def test_a_failed_turn_lets_its_chat_go_on(tmp_path: Path) -> None:
