@@ -125,6 +125,11 @@ class WorldConnection:
         self.is_deferred = False
 
     @property
+    def sound(self) -> RawConnection:
+        """The same connection, with nothing wrong."""
+        return self._raw
+
+    @property
     def in_transaction(self) -> bool:
         """Whether a transaction is open."""
         return self._raw.in_transaction
@@ -193,7 +198,8 @@ class WorldCarrier(InlineCarrier):
             self._changes = raw.total_changes
             if raw.is_deferred:
                 disk.breach("I14", "a transaction that took no lock at its beginning has written")
-            disk.committed(raw, process.name)
+            # What is wrong with the disk is the house's trouble, not the watch's.
+            disk.committed(raw.sound, process.name)
             if disk.kill_at_commit is not None and disk.kill_at_commit[0] == process.name:
                 disk.kill_at_commit = None
                 await _die(process, disk)
