@@ -123,8 +123,9 @@ class Watch:
         """What was due by the wall clock as it is stays due, whatever it shows next."""
         wall_ms = self._clock.now_ms()
         for row in self.history.rows.values():
+            # Also of one that has ended: a person may let it go again.
+            row.has_begun |= row.not_before_ms <= wall_ms
             if row.state in ("queued", "claimed"):
-                row.has_begun |= row.not_before_ms <= wall_ms
                 row.is_due |= row.due_ms <= wall_ms
 
     def clock_moved(self) -> None:
