@@ -291,9 +291,8 @@ class Database:
         deadline_ms = self._clock.monotonic_ms() + BUSY_BUDGET_MS
         done = len(batch)
         for tried in itertools.count():
-            now_ms = self._clock.now_ms()
             try:
-                run = partial(self._run_batch, batch=batch, now_ms=now_ms)
+                run = partial(self._run_batch, batch=batch)
                 done = await self._writer.run(run)
             except sqlite.Error as error:
                 busy = _code(error) in _BUSY_CODES
@@ -310,7 +309,7 @@ class Database:
             return done
         raise AssertionError("counting has no end")
 
-    def _run_batch(self, raw: RawConnection, batch: list[Work], now_ms: int) -> int:
+    def _run_batch(self, raw: RawConnection, batch: list[Work]) -> int:
         """Run transactions of the batch in one, until it has held the lock for long; how many.
 
         Raises only when none of them may count as done.
@@ -321,7 +320,8 @@ class Database:
             return 1
         raw.execute("begin immediate", {})
         try:
-            tx = Tx(raw, now_ms)
+            # Only now: the lock may have been waited for, and what is over must not be done.
+            tx = Tx(raw, self._clock.now_ms())
             until_ms = self._clock.monotonic_ms() + HOLD_MS_MAX
             done = 0
             for work in batch:

@@ -232,7 +232,7 @@ class Watch:
         if is_early or (row.due_ms > wall_ms and not row.is_due):
             self.breach("I6", f"row {row.id} was claimed before it was due")
         if row.expires_at_ms is not None and row.expires_at_ms <= wall_ms and not row.revivals:
-            self.breach("I9", f"row {row.id} was claimed after its time")
+            self.breach("I9", f"row {row.id} was claimed {wall_ms - row.expires_at_ms} ms late")
         held = self.history.leases.get(f"sender:{row.bot}")
         if held is None or held[0] != epoch:
             self.breach("I13", f"row {row.id} was claimed under epoch {epoch}, not {held}")
