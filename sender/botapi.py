@@ -11,7 +11,6 @@ from sender.answer import (
     Answer,
     Envelope,
     Evidence,
-    Stage,
     envelope_of,
     excerpt,
     message_ids_of,
@@ -43,7 +42,7 @@ from sender.verdict import (
     Unreachable,
     Verdict,
     WaitSource,
-    Withheld,
+    unanswered,
 )
 from storage.methods import METHODS, CallKind
 
@@ -87,17 +86,7 @@ def told(answer: Answer) -> Evidence:
 
 def classify(answer: Answer, method: str, *, items: int = 1) -> Verdict:
     """Say what `answer`, to a call of `method` that carried `items` items, means."""
-    match answer.stage:
-        case Stage.UNCONNECTED:
-            return Transient(reason=f"not connected: {answer.fault}", outage=True)
-        case Stage.BODY_INCOMPLETE:
-            return Transient(reason=f"request cut short: {answer.fault}", outage=False)
-        case Stage.HANDED_BACK:
-            return Withheld(reason="held back at the last moment")
-        case Stage.BODY_COMPLETE:
-            return Uncertain(reason=f"no answer: {answer.fault}")
-        case Stage.ANSWERED:
-            return _classify_answered(answer, method, items)
+    return unanswered(answer) or _classify_answered(answer, method, items)
 
 
 def _classify_answered(answer: Answer, method: str, items: int) -> Verdict:

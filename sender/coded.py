@@ -16,7 +16,6 @@ from sender.answer import (
     NEVER_A_CALL,
     Answer,
     Evidence,
-    Stage,
     Storable,
     excerpt,
 )
@@ -26,10 +25,9 @@ from sender.verdict import (
     RefusedKind,
     Sent,
     Throttled,
-    Transient,
     Uncertain,
     Verdict,
-    Withheld,
+    unanswered,
 )
 
 _ACCEPTED_FROM, _ACCEPTED_BELOW = 200, 300
@@ -75,17 +73,7 @@ def told(answer: Answer) -> Evidence:
 
 def classify(answer: Answer) -> Verdict:
     """Say what an answer of the service means."""
-    match answer.stage:
-        case Stage.UNCONNECTED:
-            return Transient(reason=f"not connected: {answer.fault}", outage=True)
-        case Stage.BODY_INCOMPLETE:
-            return Transient(reason=f"request cut short: {answer.fault}", outage=False)
-        case Stage.HANDED_BACK:
-            return Withheld(reason="held back at the last moment")
-        case Stage.BODY_COMPLETE:
-            return Uncertain(reason=f"no answer: {answer.fault}")
-        case Stage.ANSWERED:
-            return _classify_answered(answer)
+    return unanswered(answer) or _classify_answered(answer)
 
 
 def _classify_answered(answer: Answer) -> Verdict:

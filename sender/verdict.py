@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal
 
+from sender.answer import Answer, Stage
+
 WAIT_MS_MAX = 14 * 24 * 3600 * 1000
 """Telegram's own server clamps a flood wait at 14 days: a longer one is no wait that it ordered."""
 
@@ -164,3 +166,18 @@ Verdict = (
 def name_of(verdict: Verdict) -> str:
     """The verdict in one word, as logs, attempts and pages call it."""
     return type(verdict).__name__.lower()
+
+
+def unanswered(answer: Answer) -> Transient | Withheld | Uncertain | None:
+    """What a call that was not answered means, by any contract; None for one that was."""
+    match answer.stage:
+        case Stage.UNCONNECTED:
+            return Transient(reason=f"not connected: {answer.fault}", outage=True)
+        case Stage.BODY_INCOMPLETE:
+            return Transient(reason=f"request cut short: {answer.fault}", outage=False)
+        case Stage.HANDED_BACK:
+            return Withheld(reason="held back at the last moment")
+        case Stage.BODY_COMPLETE:
+            return Uncertain(reason=f"no answer: {answer.fault}")
+        case Stage.ANSWERED:
+            return None
