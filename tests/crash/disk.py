@@ -21,7 +21,8 @@ from storage.carriers import RawConnection
 from tests.crash.connection import ApswConnection
 
 _NUMBERS: Final = itertools.count(1)
-# Files whose creation SQLite makes durable by a sync of their directory, at their own first sync.
+# Whoever opens such a file with leave to create it syncs its directory at its own first sync of the
+# file, whether or not it was there already (SQLite's os_unix.c, `isNewJrnl`; seen with strace).
 _LISTED_FILES: Final = apsw.SQLITE_OPEN_MAIN_JOURNAL | apsw.SQLITE_OPEN_WAL
 
 
@@ -172,7 +173,8 @@ class _DiskFile(apsw.VFSFile):
             is_new = not Path(path).exists()
             super().__init__("", name, flags)
             self._file = next(_NUMBERS) if is_new else known[base]
-            self._is_listed = not (is_new and flags[0] & _LISTED_FILES)
+            may_create = bool(flags[0] & apsw.SQLITE_OPEN_CREATE)
+            self._is_listed = not (may_create and flags[0] & _LISTED_FILES)
             if is_new:
                 disk.journal.append(Created(base, self._file))
 
