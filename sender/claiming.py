@@ -167,6 +167,7 @@ def pick(tx: Tx, look: Look, clock: Clock, guard: Guard | None = None) -> Picked
     picked = Picked()
     cooling = look.cooling
     if look.reload_cooldowns:
+        cooldowns.redate(tx, look.bot, clock)
         picked.cooldowns = cooldowns.of_bot(tx, look.bot)
         cooling = merged(cooling, picked.cooldowns, clock)
     not_telegrams = look.is_telegram_out or cooling.get(BOT_SCOPE, 0) > look.now_ms

@@ -113,7 +113,8 @@ def remaining_ms(deadline: Deadline, clock: Clock) -> int:
 
     Within one boot the boot clock alone is believed, as wall time may have been stepped. After a
     reboot only wall time is left; the wait is then at most the whole original one, so that a clock
-    that was set back cannot hold a chat for days.
+    that was set back cannot hold a chat for days. That is so of one look: who looks again and again
+    has the deadline dated anew first (`storage.cooldowns.redate`).
     """
     if deadline.boot_id == clock.boot_id:
         return max(0, deadline.boot_ms - clock.boot_ms())

@@ -82,6 +82,18 @@ def merge(
     return changed == 1
 
 
+def redate(tx: Tx, bot: BotName, clock: Clock) -> None:
+    """Have a wait from before this boot last no longer than it was to, whoever has set the clock.
+
+    Only the wall clock tells what is left of it. Where that was set back, the whole wait would be
+    left at each look, for as long as it was set back by: so its end is counted from now, once, and
+    by the boot clock. An end that wall time can still tell is left alone, as a clock that is ahead
+    for a moment must not make us early.
+    """
+    now = {"now_ms": tx.now_ms(), "boot_id": clock.boot_id, "boot_ms": clock.boot_ms()}
+    tx.run("cooldowns.redate", {"bot": bot, **now})
+
+
 def of_bot(tx: Tx, bot: BotName) -> Sequence[Cooldown]:
     """Every wait remembered for a bot; some may be over."""
     return [

@@ -1,7 +1,7 @@
 -- Cooldowns: waits that Telegram ordered, by bot and scope. They outlive the process.
 
 -- name: merge
--- Remember a wait; the later deadline stays.
+-- Remember a wait; the later deadline stays. One of another boot lasts no longer than it was to.
 insert into cooldowns (
     bot, scope, until_ms, wait_ms, boot_id, until_boot_ms, set_at_ms, reason, inferred
 )
@@ -19,8 +19,18 @@ set
     inferred = excluded.inferred
 where case
     when boot_id = excluded.boot_id then excluded.until_boot_ms > until_boot_ms
-    else excluded.until_ms > until_ms
+    else excluded.until_ms > min(until_ms, :now_ms + wait_ms)
 end;
+
+-- name: redate
+-- A wait of another boot that seems to have been ordered in the future is counted as ordered now.
+update cooldowns
+set
+    until_ms = :now_ms + wait_ms,
+    boot_id = :boot_id,
+    until_boot_ms = :boot_ms + wait_ms,
+    set_at_ms = :now_ms
+where bot = :bot and boot_id != :boot_id and until_ms > :now_ms + wait_ms;
 
 -- name: of_bot
 -- Every wait of a bot, over or not.

@@ -157,6 +157,22 @@ async def test_a_wait_persisted_by_another_role_is_kept(house: House) -> None:
     await house.becomes(row, OutboxState.SENT)
 
 
+async def test_a_machine_that_is_started_anew_in_the_past_waits_a_wait_out_once(
+    house: House,
+) -> None:
+    """Not again at each look, for as long as the clock was set back by."""
+    deadline = deadline_in(20_000, house.clock)
+    await house.db.write(lambda tx: cooldowns.merge(tx, BOT, "c:7", deadline, reason="flood"))
+    house.clock.reboot("boot-2")
+    house.clock.step_wall_ms(-86_400_000)
+    await house.start()
+    [row] = await house.says(call("a", chat_id=7))
+    await house.passes(19_999)
+    assert not house.stub.arrivals
+    await house.passes(1_001)
+    await house.becomes(row, OutboxState.SENT)
+
+
 async def test_a_clock_set_forward_does_not_end_a_wait(house: House) -> None:
     house.stub.will("sendMessage", flood(100))
     await house.start()
