@@ -32,6 +32,9 @@ ROUNDS_MAX = 4
 UNPAYABLE_MS = 60_000
 """How long a paid row waits before the budget is asked again."""
 
+STRAY_MS = 1_000
+"""A call that left a process just before it died may arrive so long after its death was noticed."""
+
 HEADS_OF_A_LOOK = 32
 """Heads that are looked at in one go where no room bounds them: for a canary, or to be ended."""
 
@@ -397,7 +400,7 @@ def take_over(tx: Tx, heir: Heir) -> Inherited | None:
     for orphan in orphans:
         fate = _fate_of(orphan, heir, tx.now_ms())
         uncertain += isinstance(fate, Hold)
-        settling.settle(tx, _settlement_of(orphan, fate))
+        settling.settle(tx, _settlement_of(orphan, fate, tx.now_ms()))
     waits = cooldowns.of_bot(tx, heir.bot)
     learned = rates.learned(tx, heir.bot)
     return Inherited(
@@ -437,9 +440,9 @@ def _fate_of(orphan: Orphan, heir: Heir, now_ms: int) -> Fate:
     return decide_abandoned(row, now_ms=now_ms, jitter=heir.jitter)
 
 
-def _settlement_of(orphan: Orphan, fate: Fate) -> settling.Settling:
-    if orphan.stamped:
-        end = AttemptEnd(AttemptStage.ABANDONED, "uncertain")
-    else:
-        end = AttemptEnd(AttemptStage.HANDED_BACK, None)
-    return settling.Settling(orphan.claim, end, fate)
+def _settlement_of(orphan: Orphan, fate: Fate, now_ms: int) -> settling.Settling:
+    if not orphan.stamped:
+        return settling.Settling(orphan.claim, AttemptEnd(AttemptStage.HANDED_BACK, None), fate)
+    end = AttemptEnd(AttemptStage.ABANDONED, "uncertain")
+    # What comes next in its lane must not overtake it.
+    return settling.Settling(orphan.claim, end, fate, lane_due_ms=now_ms + STRAY_MS)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from sender import floods
 from sender.breaker import Breaker, BreakerState
 from sender.canary import Canary
-from sender.claiming import Inherited, Look, kind_of, merged
+from sender.claiming import STRAY_MS, Inherited, Look, kind_of, merged
 from sender.floods import SECOND_FLOOD_MS, FloodBook, FloodScope, Judgement, edits_scope
 from sender.learning import BulkRate
 from sender.lessons import NO_LESSONS, Deadlined, Lessons, NewRate
@@ -24,9 +24,6 @@ from storage.cooldowns import BOT_SCOPE, INFERRED_SCOPE, Cooldown
 from storage.floods import Flood
 from storage.leases import Lease
 from storage.lifecycle import BotName, Priority
-
-STRAY_MS = 1_000
-"""A call that left a process just before it died may arrive so long after its death was noticed."""
 
 _CHAT_LANES = ("c:", "b:")
 

@@ -6,7 +6,7 @@ evidence, an ordered wait) is true whoever owns the bot, and can be kept without
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import assert_never
 
 from sender import lessons, policy
@@ -118,11 +118,23 @@ def settle_late(tx: Tx, settling: Settling) -> bool:
     """Keep what was learned by a sender that had lost the row; whether that ended a doubt.
 
     The truth is accepted from whoever brings it: a row that the next owner could only call
-    uncertain is sent when its own last attempt was accepted.
+    uncertain is sent when its own last attempt was accepted. A wait is kept for the chat as it is
+    called by now: it may have moved since.
     """
+    lane = claims.lane_now(tx, settling.claim.item.id)
+    if lane is not None:
+        settling = replace(settling, lessons=_moved(settling.lessons, settling.claim, lane))
     _keep_evidence(tx, settling)
     fate = settling.fate
     return isinstance(fate, policy.MarkSent) and claims.accept_late(tx, _accepted(settling, fate))
+
+
+def _moved(learned: Lessons, claim: Claim, lane: str) -> Lessons:
+    """The same lessons, with the waits of the claim's lane kept for this one."""
+    was = claim.item.lane
+    renamed = {was: lane, edits_scope(was): edits_scope(lane)}
+    waits = [replace(wait, scope=renamed.get(wait.scope, wait.scope)) for wait in learned.waits]
+    return replace(learned, waits=waits)
 
 
 def _keep_evidence(tx: Tx, settling: Settling) -> None:

@@ -214,6 +214,12 @@ def mark_sent(tx: Tx, accepted: Sequence[Accepted]) -> None:
     lanes.step_in(tx, [it.claim.item.id for it in accepted])
 
 
+def lane_now(tx: Tx, row: OutboxId) -> str | None:
+    """The lane of a row, which its chat may have moved since it was claimed; None without one."""
+    found = tx.row("claims.lane", {"id": row})
+    return None if found is None else str(found["lane"])
+
+
 def accept_late(tx: Tx, accepted: Accepted) -> bool:
     """Settle a doubt by an answer that reached a sender which had lost the row; False without one.
 

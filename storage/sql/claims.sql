@@ -246,6 +246,12 @@ where
     and stage not in ('unconnected', 'body_incomplete', 'handed_back')
 order by stamped_at_ms;
 
+-- name: lane
+-- The lane in which a row stands now.
+select lane
+from outbox
+where id = :id;
+
 -- name: accept_late
 -- A row in doubt was accepted after all: its answer reached a sender that had lost it meanwhile.
 update outbox

@@ -126,6 +126,7 @@ PLANS = {
     "claims.stamp": ["SEARCH attempts USING INTEGER PRIMARY KEY"],
     "claims.close_attempts": ["SEARCH attempts USING INTEGER PRIMARY KEY"],
     "claims.mark_sent": ["SEARCH outbox USING INTEGER PRIMARY KEY"],
+    "claims.lane": ["SEARCH outbox USING INTEGER PRIMARY KEY"],
     "lanes.close_all": ["SEARCH lanes USING PRIMARY KEY", "SEARCH o USING INDEX outbox_lane"],
     "lanes.reopen": ["SEARCH lanes USING PRIMARY KEY", "SEARCH outbox USING INDEX"],
     "lanes.head": ["SEARCH outbox USING INDEX outbox_lane"],
