@@ -1,20 +1,25 @@
 """One owner for each bot: takeover, what a dead owner left in hand, and the fence."""
 
+from typing import Any
+
 import pytest
 
-from sender.claiming import Heir, Taken, pick, take_over
+from sender.claiming import STRAY_MS, Heir, Taken, pick, take_over
+from sender.floods import edits_scope
+from sender.lessons import Deadlined, Lessons
 from sender.memory import BotMemory, Pace
 from sender.pacing import Rates
-from sender.policy import MarkSent
+from sender.policy import MarkSent, Requeue, Spend
 from sender.settling import Settling, settle, settle_late
 from sender.sharing import Sharer, lease_name
-from storage import claims, leases, review
+from storage import claims, cooldowns, leases, outbox, review
 from storage.claims import AttemptEnd
+from storage.clock import deadline_in
 from storage.database import Tx
 from storage.doorbell import Doorbell
 from storage.errors import LeaseLost
 from storage.leases import Lease
-from storage.lifecycle import AttemptStage, OutboxState
+from storage.lifecycle import AttemptStage, OnUncertain, OutboxState
 from storage.options import Limits
 from storage.review import Decision
 from tests.integration.sender.house import BOT, House
@@ -116,6 +121,43 @@ async def test_a_late_answer_changes_nothing_that_a_person_has_decided(house: Ho
     late = Settling(taken.claim, end, MarkSent(message_id=5, note=""))
     assert not await house.db.write(lambda tx: settle_late(tx, late))
     assert (await house.row(row)).state is OutboxState.DEAD
+
+
+async def test_a_late_answers_wait_is_kept_for_the_chat_as_it_is_called_by_now(
+    house: House,
+) -> None:
+    """Found in a world: a sender that was stopped came back after the next one had met the move."""
+    params = {"chat_id": "-7", "message_id": "4", "text": "new"}
+    await house.says(call("a", chat_id=-7, method="editMessageText", params=params))
+    _, [taken] = await claim_as_another(house)
+    await house.db.write(lambda tx: claims.stamp(tx, [taken.claim]))
+    await house.db.write(lambda tx: own(tx, "a third"))
+    await house.db.write(
+        lambda tx: outbox.move_lane(tx, BOT, "c:-7", new_lane="c:-1007", chat_id=-1007)
+    )
+    deadline = deadline_in(60_000, house.clock)
+    waits = [Deadlined(scope, deadline, "flood") for scope in ("c:-7", edits_scope("c:-7"), "bot")]
+    end = AttemptEnd(AttemptStage.ANSWERED, "cooldown", status=429)
+    fate = Requeue(0, Spend.NOTHING, "flood")
+    late = Settling(taken.claim, end, fate, Lessons(waits))
+    await house.db.write(lambda tx: settle_late(tx, late))
+    kept = await house.db.read(lambda tx: cooldowns.of_bot(tx, BOT))
+    assert {wait.scope for wait in kept} == {"c:-1007", edits_scope("c:-1007"), "bot"}
+
+
+async def test_what_comes_after_a_lost_call_does_not_overtake_it(house: House) -> None:
+    """It may arrive a moment after its sender's death, and nothing else paces chat actions."""
+    params = {"chat_id": "7", "action": "typing"}
+    action: dict[str, Any] = {"method": "sendChatAction", "params": params}
+    await house.says(call("a", attempts_max=1, on_uncertain=OnUncertain.DROP, **action))
+    _, taken = await claim_as_another(house)
+    await house.db.write(lambda tx: claims.stamp(tx, [each.claim for each in taken]))
+    await house.says(call("b", **action))
+    await house.start()
+    await house.passes(STRAY_MS - 1)
+    assert not house.stub.arrivals
+    await house.passes(1_001)
+    assert len(house.stub.arrivals) == 1
 
 
 async def test_a_running_sender_that_loses_its_lease_stops_sending(house: House) -> None:
