@@ -12,7 +12,7 @@ import time
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Protocol
+from typing import Final, Protocol
 
 BOOT_ID_FILE = Path("/proc/sys/kernel/random/boot_id")
 # Where the system has no clock that counts through suspension, the monotonic one must do.
@@ -86,6 +86,23 @@ class SystemDice:
 def hex_name(dice: Dice) -> str:
     """Eight random hexadecimal digits, for names that two processes must not share."""
     return f"{int(dice.random() * 16**8):08x}"
+
+
+@dataclass(frozen=True, slots=True)
+class BootMoment:
+    """A moment by the clock that counts from boot; comparable with others of the same boot."""
+
+    boot_id: str
+    boot_ms: int
+
+
+NO_BOOT: Final = BootMoment("", 0)
+"""A moment of no known boot: only wall time tells."""
+
+
+def boot_moment(clock: Clock) -> BootMoment:
+    """Now, by the clock that counts from boot."""
+    return BootMoment(clock.boot_id, clock.boot_ms())
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ from storage.carriers import (
     Row,
     ThreadCarrier,
 )
-from storage.clock import Clock
+from storage.clock import NO_BOOT, BootMoment, Clock, boot_moment
 from storage.errors import (
     AffectedSqlite,
     Corrupt,
@@ -128,11 +128,13 @@ def require_sound_sqlite(
 class Tx:
     """One transaction in progress, given to a transaction function. It must not be kept."""
 
-    __slots__ = ("_connection", "_now_ms")
+    __slots__ = ("_connection", "_now_ms", "boot")
 
-    def __init__(self, connection: RawConnection, now_ms: int) -> None:
+    def __init__(self, connection: RawConnection, now_ms: int, boot: BootMoment = NO_BOOT) -> None:
+        """`boot`: the same moment by the clock that nobody sets."""
         self._connection = connection
         self._now_ms = now_ms
+        self.boot = boot
 
     def now_ms(self) -> int:
         """Wall time at which the transaction began: the same for everything in it."""
@@ -321,7 +323,7 @@ class Database:
         raw.execute("begin immediate", {})
         try:
             # Only now: the lock may have been waited for, and what is over must not be done.
-            tx = Tx(raw, self._clock.now_ms())
+            tx = Tx(raw, self._clock.now_ms(), boot_moment(self._clock))
             until_ms = self._clock.monotonic_ms() + HOLD_MS_MAX
             done = 0
             for work in batch:

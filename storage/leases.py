@@ -8,6 +8,7 @@ checked in each transaction, and a row is stamped in a transaction before it is 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from storage.clock import BootMoment
 from storage.database import Tx
 from storage.errors import LeaseLost
 
@@ -25,11 +26,22 @@ class Lease:
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """Who holds a lease, until when (UTC milliseconds)."""
+    """Who holds a lease, and until when: wall time (UTC), and the same moment counted from boot."""
 
     owner: str | None
     epoch: int
     lease_until_ms: int
+    until: BootMoment
+
+    def has_run_out(self, now_ms: int, boot: BootMoment) -> bool:
+        """Whether the lease is over at this moment, told by wall time and counted from boot.
+
+        Within one boot the wall clock is not asked: set ahead, it would take a bot from an owner
+        that lives and has a call under way.
+        """
+        if self.until.boot_id == boot.boot_id:
+            return self.until.boot_ms <= boot.boot_ms
+        return self.lease_until_ms <= now_ms
 
 
 def current(tx: Tx, name: str) -> Owner | None:
@@ -37,7 +49,8 @@ def current(tx: Tx, name: str) -> Owner | None:
     row = tx.row("leases.current", {"name": name})
     if row is None:
         return None
-    return Owner(row["owner"], int(row["epoch"]), int(row["lease_until_ms"]))
+    until = BootMoment(row["boot_id"], int(row["until_boot_ms"]))
+    return Owner(row["owner"], int(row["epoch"]), int(row["lease_until_ms"]), until)
 
 
 def owners(tx: Tx, prefix: str) -> Mapping[str, str]:
@@ -56,7 +69,7 @@ def is_free(tx: Tx, name: str, owner: str, *, is_dead: Callable[[str], bool]) ->
         held is None
         or held.owner is None
         or held.owner == owner
-        or held.lease_until_ms <= tx.now_ms()
+        or held.has_run_out(tx.now_ms(), tx.boot)
         or is_dead(held.owner)
     )
 
@@ -65,9 +78,7 @@ def take(tx: Tx, name: str, owner: str, *, is_dead: Callable[[str], bool]) -> Le
     """Take the lease if it `is_free` for `owner`, under the next epoch; None when it is held."""
     if not is_free(tx, name, owner, is_dead=is_dead):
         return None
-    row = tx.row(
-        "leases.take", {"name": name, "owner": owner, "lease_until_ms": tx.now_ms() + LEASE_MS}
-    )
+    row = tx.row("leases.take", {"name": name, "owner": owner, **_until(tx)})
     assert row is not None, "taking a lease returns its epoch"
     return Lease(name, int(row["epoch"]))
 
@@ -77,8 +88,7 @@ def renew(tx: Tx, lease: Lease) -> None:
 
     Raises LeaseLost when another owner has taken it.
     """
-    params = {"name": lease.name, "epoch": lease.epoch, "lease_until_ms": tx.now_ms() + LEASE_MS}
-    if tx.run("leases.renew", params) != 1:
+    if tx.run("leases.renew", {"name": lease.name, "epoch": lease.epoch, **_until(tx)}) != 1:
         raise LeaseLost(f"lease {lease.name} has another owner")
 
 
@@ -94,3 +104,11 @@ def require(tx: Tx, lease: Lease) -> None:
 def release(tx: Tx, lease: Lease) -> None:
     """Give the lease up; a no-op when it is no longer ours."""
     tx.run("leases.release", {"name": lease.name, "epoch": lease.epoch})
+
+
+def _until(tx: Tx) -> dict[str, str | int]:
+    return {
+        "lease_until_ms": tx.now_ms() + LEASE_MS,
+        "boot_id": tx.boot.boot_id,
+        "until_boot_ms": tx.boot.boot_ms + LEASE_MS,
+    }

@@ -2,22 +2,27 @@
 
 -- name: current
 -- The lease as it stands.
-select name, epoch, owner, lease_until_ms
+select name, epoch, owner, lease_until_ms, boot_id, until_boot_ms
 from leases
 where name = :name;
 
 -- name: take
 -- Become the owner, under the next epoch.
-insert into leases (name, epoch, owner, lease_until_ms)
-values (:name, 1, :owner, :lease_until_ms)
+insert into leases (name, epoch, owner, lease_until_ms, boot_id, until_boot_ms)
+values (:name, 1, :owner, :lease_until_ms, :boot_id, :until_boot_ms)
 on conflict (name) do update
-set epoch = epoch + 1, owner = excluded.owner, lease_until_ms = excluded.lease_until_ms
+set
+    epoch = epoch + 1,
+    owner = excluded.owner,
+    lease_until_ms = excluded.lease_until_ms,
+    boot_id = excluded.boot_id,
+    until_boot_ms = excluded.until_boot_ms
 returning epoch;
 
 -- name: renew
 -- Stay the owner.
 update leases
-set lease_until_ms = :lease_until_ms
+set lease_until_ms = :lease_until_ms, boot_id = :boot_id, until_boot_ms = :until_boot_ms
 where name = :name and epoch = :epoch and owner is not null;
 
 -- name: release

@@ -12,7 +12,9 @@ create table leases (
     name text primary key,
     epoch integer not null check (epoch > 0),
     owner text,
-    lease_until_ms integer not null
+    lease_until_ms integer not null,
+    boot_id text not null default '',
+    until_boot_ms integer not null default 0
 ) strict;
 
 create table heartbeats (

@@ -31,7 +31,8 @@ def _shape(raw: RawConnection) -> dict[str, str]:
         " and name != 'migrations'",
         {},
     ).fetchall()
-    return {row["thing"]: _plain(row["sql"] or "") for row in rows}
+    # Where a column was added SQLite leaves spaces before what follows it, which mean nothing.
+    return {row["thing"]: re.sub(r" (?=[,)])", "", _plain(row["sql"] or "")) for row in rows}
 
 
 def _plain(sql: str) -> str:
