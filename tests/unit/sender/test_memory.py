@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
-from sender.claiming import Inherited
+from sender.claiming import STRAY_MS, Inherited
 from sender.lessons import Lessons
-from sender.memory import ANSWER_SLOTS, STRAY_MS, BotMemory, Pace
+from sender.memory import ANSWER_SLOTS, BotMemory, Pace
 from sender.pacing import PacedCall, Rates
 from sender.policy import Wait, WaitCause
 from sender.verdict import FloodHint
