@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from storage.migrate import migrations
 from tests.integration.cli.conftest import Typed
 from tests.integration.cli.site import CONFIGURATION, Rows, Site
 
@@ -28,7 +29,7 @@ def test_all_is_well(ferryman: Typed, site: Site) -> None:
 def test_a_program_gets_the_same(ferryman: Typed, rows: Rows) -> None:
     document = ferryman("check --json").document()
     assert document["ok"] is True
-    assert document["schema"] == 2
+    assert document["schema"] == len(migrations())
     assert document["listens"] == "127.0.0.1:8080"
     (bot,) = document["bots"]
     assert (bot["name"], bot["bot_id"]) == ("main", 7_000_000_001)
