@@ -327,8 +327,11 @@ class Gates:
             self.ended(call, arrived_ms)
 
     def move(self, lane: str, *, new_lane: str) -> None:
-        """Let what is remembered of a chat follow it to its new id."""
-        chat = self._chats.pop(lane, None)
+        """Let what is remembered of a chat hold for its new id too.
+
+        It holds for the old one as well, to which somebody who has not heard of the move may write.
+        """
+        chat = self._chats.get(lane)
         if chat is None:
             return
         there = self._chats.get(new_lane, _UNKNOWN)

@@ -112,12 +112,12 @@ def test_the_last_minute_is_taken_up_again_after_a_restart() -> None:
     assert gates.admit_at(call(-7), 50_100) == 100_001
 
 
-def test_a_moved_chat_takes_its_past_along() -> None:
+def test_a_moved_chats_past_holds_for_both_of_its_names() -> None:
     gates = Gates(RATES)
     sent(gates, call(-7), 0)
     gates.move("c:-7", new_lane="c:-1007")
     assert gates.admit_at(call(-1007), 0) == 1_001
-    assert gates.admit_at(call(-7), 0) == 0
+    assert gates.admit_at(call(-7), 0) == 1_001
 
 
 def test_a_moved_chat_joins_what_is_under_way_at_its_new_id() -> None:
