@@ -29,7 +29,7 @@ check: .venv/ready ## format, lint, types, import contracts, the manners of the 
 	.venv/bin/pytest -q tests/house
 
 .PHONY: prove
-prove: .venv/ready ## the long proofs, trimmed to minutes; FULL=1 runs them whole
+prove: .venv/ready .venv-thirdparty/ready ## the long proofs, trimmed to minutes; FULL=1 runs them whole
 	FULL=$(FULL) .venv/bin/pytest -q -m prove
 
 .PHONY: bench
@@ -50,6 +50,7 @@ lock: .venv-lock/ready ## resolve the dependencies anew; UPGRADE=1 takes newer r
 	.venv-lock/bin/uv pip compile $(LOCK_FLAGS) pyproject.toml -o requirements.lock
 	.venv-lock/bin/uv pip compile $(LOCK_FLAGS) pyproject.toml --group dev -c requirements.lock -o requirements-dev.lock
 	.venv-lock/bin/uv pip compile $(LOCK_FLAGS) --group peers -o requirements-peers.lock
+	.venv-lock/bin/uv pip compile $(LOCK_FLAGS) pyproject.toml --group thirdparty -c requirements.lock -o requirements-thirdparty.lock
 
 # Every platform and Python that we support, in one file each; no address of any index.
 LOCK_FLAGS = --quiet --universal --python-version 3.11 --generate-hashes \
@@ -57,7 +58,7 @@ LOCK_FLAGS = --quiet --universal --python-version 3.11 --generate-hashes \
 
 .PHONY: clean
 clean: ## remove what these targets made
-	rm -rf .venv .venv-peers .venv-lock .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis dist
+	rm -rf .venv .venv-peers .venv-thirdparty .venv-lock .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis dist
 	find bot sender storage tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Browser tests need a Chromium. Root on a Debian gets it here; elsewhere those tests are skipped
@@ -81,6 +82,11 @@ browser:
 .venv-peers/ready: requirements-peers.lock
 	test -x .venv-peers/bin/pip || $(PYTHON) -m venv .venv-peers
 	.venv-peers/bin/pip install $(PIP_FLAGS) --require-hashes -r requirements-peers.lock
+	@touch $@
+
+.venv-thirdparty/ready: requirements-thirdparty.lock
+	test -x .venv-thirdparty/bin/pip || $(PYTHON) -m venv .venv-thirdparty
+	.venv-thirdparty/bin/pip install $(PIP_FLAGS) --require-hashes -r requirements-thirdparty.lock
 	@touch $@
 
 .venv-lock/ready:

@@ -18,6 +18,7 @@ from storage.errors import FerrymanError
 from storage.lifecycle import BotName, OnUncertain, OutboxId, OutboxState, Priority
 from storage.methods import METHODS, NOT_DEFERRABLE, CallKind, MethodFacts, Returns, items_of
 from storage.outgoing import (
+    SETTINGS_LANE,
     TELEGRAM,
     Outgoing,
     channel_of,
@@ -30,8 +31,6 @@ from storage.outgoing import (
 from storage.reports import RowReport
 from storage.settings import Settings
 
-# Everything that has no chat and answers no query: the bot's own settings, in their order.
-_SETTINGS_LANE: Final = "m:"
 _PAYS: Final = "allow_paid_broadcast"
 # What a service beside Telegram has for methods: `send`, `chat.postMessage`.
 _METHOD_ELSEWHERE: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]*(\.[A-Za-z0-9_]+)*")
@@ -204,7 +203,7 @@ def _lane(facts: MethodFacts, form: Mapping[str, str]) -> str:
     if chat is not None:
         return chat_lane(chat, form.get("business_connection_id"))
     inline = form.get("inline_message_id")
-    return _SETTINGS_LANE if inline is None else f"i:{inline}"
+    return SETTINGS_LANE if inline is None else f"i:{inline}"
 
 
 def _elsewhere(order: Order, params: Mapping[str, Json]) -> _Said | Sequence[Problem]:

@@ -7,7 +7,6 @@ stop the other role.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal
 
 from storage.lifecycle import BotName
@@ -17,6 +16,7 @@ from storage.settings import (
     ServiceEnvironment,
     Settings,
     Token,
+    Where,
     service_environment,
 )
 
@@ -53,7 +53,7 @@ class WorkerSettings:
 
 
 def load_web(
-    path: Path | None = None,
+    path: Where | None = None,
     environ: Mapping[str, str] | None = None,
     *,
     webhook: Literal["served", "unused"] = "served",
@@ -69,7 +69,7 @@ def load_web(
 
 
 def load_worker(
-    path: Path | None = None, environ: Mapping[str, str] | None = None
+    path: Where | None = None, environ: Mapping[str, str] | None = None
 ) -> WorkerSettings:
     """Read what the worker role needs.
 

@@ -25,6 +25,7 @@ from sender.timetable import ApschedulerDriver, Driver, entries
 from sender.transport import Address, Transport, TransportOptions, open_transport
 from sender.upkeep import Upkeep
 from storage import bots, heartbeats
+from storage.blobs import Blobs
 from storage.carriers import CarrierFactory, ThreadCarrier
 from storage.clock import Clock, Dice, SystemDice
 from storage.database import Connector, connect, opened, require_sound_sqlite
@@ -34,9 +35,10 @@ from storage.lifecycle import BotName
 from storage.migrate import migrate
 from storage.notify import Notifier
 from storage.outgoing import TELEGRAM
-from storage.retention import Kept
+from storage.retention import BLOBS_MS_MIN, Kept
 from storage.telemetry import event
 
+_WORKER = "worker"
 FINISH_MS = 15_000
 GIVE_UP_MS = 3_000
 """Together within the 20 s that a role may take to end."""
@@ -99,7 +101,9 @@ async def _parts(given: SenderSettings, clock: Clock, world: World) -> AsyncIter
         doorbell = world.doorbell(settings.state_dir, ROLE, dice=world.dice)
         failpoints = Failpoints(settings.testing.failpoint)
         guard = load_guard(settings.delivery.guard)
-        tools = Tools(db, clock, world.dice, transport, failpoints, guard)
+        blobs = Blobs(settings.blobs_dir)
+        ring_worker = partial(doorbell.ring, _WORKER)
+        tools = Tools(db, clock, world.dice, transport, failpoints, blobs, guard, ring_worker)
         try:
             yield SenderRole(given, tools, doorbell, world.driver(clock))
         finally:
@@ -128,7 +132,14 @@ class SenderRole:
             tools.clock,
             self._drains,
             sharer=self._sharer,
-            kept=Kept(retention.inbox_days, retention.outbox_days),
+            kept=Kept(
+                retention.inbox_days,
+                retention.outbox_days,
+                retention.placeholders_days,
+                # A turn keeps its files before it commits its rows.
+                blobs_ms=max(BLOBS_MS_MIN, 2_000 * given.settings.worker.turn_timeout_s),
+            ),
+            blobs=tools.blobs,
         )
 
     async def run(self, stop: asyncio.Event, rereading: Rereading | None = None) -> None:

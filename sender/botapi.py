@@ -22,6 +22,7 @@ from sender.phrases import (
     Meaning,
     failed_item,
     meaning_of,
+    tells_of_unknown_file,
     unquoted,
     wait_in_text_s,
 )
@@ -32,6 +33,7 @@ from sender.verdict import (
     FloodHint,
     ItemFate,
     Moved,
+    Outdated,
     Partial,
     Refused,
     RefusedKind,
@@ -44,7 +46,7 @@ from sender.verdict import (
     WaitSource,
     unanswered,
 )
-from storage.methods import METHODS, CallKind
+from storage.methods import CallKind, method_facts
 
 _OK, _UNAUTHORIZED, _FORBIDDEN, _NOT_FOUND = 200, 401, 403, 404
 _REFUSALS_FROM, _MISDIRECTED, _TOO_MANY, _SERVER_ERRORS_FROM = 400, 421, 429, 500
@@ -71,7 +73,7 @@ class _Refusal:
         An album has two items at least, whatever the row says. Where doing it twice changes
         nothing, as in deletes, it does not matter.
         """
-        facts = METHODS.get(self.method)
+        facts = method_facts(self.method)
         is_idempotent = facts is not None and facts.idempotent
         return self.method == _ALBUM or (self.items > 1 and not is_idempotent)
 
@@ -87,6 +89,20 @@ def told(answer: Answer) -> Evidence:
 def classify(answer: Answer, method: str, *, items: int = 1) -> Verdict:
     """Say what `answer`, to a call of `method` that carried `items` items, means."""
     return unanswered(answer) or _classify_answered(answer, method, items)
+
+
+def outdated(answer: Answer, method: str) -> Outdated | None:
+    """What a refusal means for a call that named files instead of bringing them along.
+
+    None where those are not the reason, or where some of an album may have been sent.
+    """
+    envelope = envelope_of(answer.body)
+    if envelope is None or envelope.ok or not envelope.description:
+        return None
+    is_known = not tells_of_unknown_file(envelope.description, of_several=method == _ALBUM)
+    if is_known or max(answer.status or 0, envelope.error_code or 0) >= _SERVER_ERRORS_FROM:
+        return None
+    return Outdated(f"it goes again with its file: {unquoted(envelope.description)}")
 
 
 def _classify_answered(answer: Answer, method: str, items: int) -> Verdict:
@@ -154,7 +170,7 @@ def _classify_flood(refusal: _Refusal, wait_s: int | None, source: WaitSource) -
     wait_ms = _usable_ms(wait_s)
     if wait_ms is None:
         return _review(refusal.answer, refusal.told)
-    facts = METHODS.get(refusal.method)
+    facts = method_facts(refusal.method)
     is_edit = facts is not None and facts.kind is CallKind.EDIT
     return Cooldown(wait_ms, FloodHint.EDITS if is_edit else FloodHint.CHAT, source)
 

@@ -1,63 +1,50 @@
 """Turn a stored row into a call again: the same form that python-telegram-bot would have posted.
 
-Pure. A row of another channel becomes a JSON object instead. What a handler was given for a message
-not sent yet is a placeholder, a negative id; here it becomes Telegram's own id, once that is known.
-A placeholder that never became a message takes the row with it: an edit of nothing is nothing.
+Pure. A row with files becomes a multipart form, one of another channel a JSON object. Where a form
+names a message not sent yet, `sender/references.py` puts Telegram's own id; with a placeholder left
+nothing is made.
 """
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import assert_never
 from urllib.parse import quote_plus
 
-from storage.lifecycle import OutboxId, OutboxState
-from storage.outbox import Resolution
+from sender.multipart import Enclosed, Piece, form_of, size_of
+from sender.references import filled_in, leftover
 
-# Placeholders stay above -2^53, so that they survive every JSON parser.
-_PLACEHOLDER = re.compile(r"-[0-9]{1,16}")
 _PLAIN = re.compile(r"[A-Za-z0-9_.~-]*")
-_MESSAGE_ID = "message_id"
-_REPLY_PARAMETERS = "reply_parameters"
 
 
 @dataclass(frozen=True, slots=True)
 class Encoding:
-    """How parameters become a body. `write` raises ValueError for what can't be written."""
+    """How parameters become a body. `write` raises ValueError for what can't be written.
+
+    `has_placeholders`: where they name messages, they may name ours before they are sent.
+    """
 
     content_type: str
     write: Callable[[Mapping[str, str]], bytes]
+    has_placeholders: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call ready to be posted. The body holds users' words; never log it."""
+    """A call ready to be posted. The body holds users' words; never log it.
+
+    `ahead`: pieces of the body that come before `body`, which is its end, where it carries files.
+    """
 
     method: str
     body: bytes
     content_type: str = "application/x-www-form-urlencoded"
+    ahead: tuple[Piece, ...] = ()
 
-
-@dataclass(frozen=True, slots=True)
-class Parentless:
-    """The row refers to a message that does not exist and never will."""
-
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class InDoubt:
-    """The row refers to a message about which a person has to decide first."""
-
-    held: OutboxId
-
-
-@dataclass(frozen=True, slots=True)
-class TooSoon:
-    """The row refers to a message that still waits to be sent."""
-
-    placeholder: int
+    @property
+    def size_bytes(self) -> int:
+        """How long the whole body is."""
+        return sum(map(size_of, self.ahead)) + len(self.body)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,25 +52,6 @@ class Unsayable:
     """The row's parameters can't be written as its channel wants them."""
 
     reason: str
-
-
-def references(params: Mapping[str, str]) -> tuple[int, ...]:
-    """The placeholders that a row refers to."""
-    found = (_negative(params.get(_MESSAGE_ID)), _replied_to(params))
-    return tuple(placeholder for placeholder in found if placeholder is not None)
-
-
-def resolve(
-    known: Mapping[int, Resolution | None],
-) -> Mapping[int, int] | Parentless | InDoubt | TooSoon:
-    """Find Telegram's ids for a row's placeholders, or say why it has none."""
-    message_ids: dict[int, int] = {}
-    for placeholder, resolution in known.items():
-        found = _resolved(placeholder, resolution)
-        if not isinstance(found, int):
-            return found
-        message_ids[placeholder] = found
-    return message_ids
 
 
 def encode(form: Mapping[str, str]) -> bytes:
@@ -101,7 +69,7 @@ def encode_json(form: Mapping[str, str]) -> bytes:
     return json.dumps(values, ensure_ascii=False, allow_nan=False).encode()
 
 
-FORM = Encoding("application/x-www-form-urlencoded", encode)
+FORM = Encoding("application/x-www-form-urlencoded", encode, has_placeholders=True)
 JSON = Encoding("application/json", encode_json)
 
 
@@ -110,10 +78,18 @@ def render(
     params: Mapping[str, str],
     message_ids: Mapping[int, int],
     encoding: Encoding = FORM,
+    enclosed: Sequence[Enclosed] = (),
 ) -> Call | Unsayable:
-    """Make the call, each of its placeholders replaced by Telegram's id."""
-    form = _with_message_ids(params, message_ids) if message_ids else params
+    """Make the call, each of its placeholders replaced by Telegram's id, with its files."""
+    form = sayable(params, message_ids) if encoding.has_placeholders else params
+    if isinstance(form, Unsayable):
+        return form
+    if enclosed and encoding is not FORM:
+        return Unsayable("no call of its channel carries a file")
     try:
+        if enclosed:
+            parts = form_of(form, enclosed)
+            return Call(method, parts.tail, parts.content_type, parts.ahead)
         return Call(method, encoding.write(form), encoding.content_type)
     except UnicodeEncodeError:
         return Unsayable("a text holds half of a surrogate pair, which no call can carry")
@@ -121,60 +97,15 @@ def render(
         return Unsayable("a parameter is not written as JSON")
 
 
+def sayable(
+    params: Mapping[str, str], message_ids: Mapping[int, int]
+) -> Mapping[str, str] | Unsayable:
+    """The form with Telegram's ids; a last look makes sure that no placeholder is left in it."""
+    form = filled_in(params, message_ids)
+    left = leftover(form)
+    return form if left is None else Unsayable(left)
+
+
 def _quoted(text: str) -> str:
     # Names and numbers need no quoting, and finding that out is far cheaper than to try.
     return text if _PLAIN.fullmatch(text) else quote_plus(text)
-
-
-def _resolved(
-    placeholder: int, resolution: Resolution | None
-) -> int | Parentless | InDoubt | TooSoon:
-    if resolution is None:
-        return Parentless("the message it refers to is not known")
-    if resolution.doubt is not None:
-        return InDoubt(resolution.doubt)
-    match resolution.state:
-        case OutboxState.SENT:
-            if resolution.message_id is None:
-                return Parentless("the message it refers to was sent without an id")
-            return resolution.message_id
-        case OutboxState.QUEUED | OutboxState.CLAIMED:
-            return TooSoon(placeholder)
-        case OutboxState.UNCERTAIN | OutboxState.REVIEW:
-            raise AssertionError(f"a row that is {resolution.state} is a doubt by itself")
-        case (
-            OutboxState.DEAD | OutboxState.SUPERSEDED | OutboxState.EXPIRED | OutboxState.CANCELLED
-        ):
-            return Parentless(f"the message it refers to was not sent: {resolution.state}")
-        case _:
-            assert_never(resolution.state)
-
-
-def _with_message_ids(params: Mapping[str, str], message_ids: Mapping[int, int]) -> dict[str, str]:
-    form = dict(params)
-    own = _negative(form.get(_MESSAGE_ID))
-    if own is not None:
-        form[_MESSAGE_ID] = str(message_ids[own])
-    replied = _replied_to(form)
-    if replied is not None:
-        reply = json.loads(form[_REPLY_PARAMETERS]) | {_MESSAGE_ID: message_ids[replied]}
-        form[_REPLY_PARAMETERS] = json.dumps(reply)
-    return form
-
-
-def _replied_to(params: Mapping[str, str]) -> int | None:
-    text = params.get(_REPLY_PARAMETERS, "")
-    if "-" not in text:
-        return None
-    try:
-        reply = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    value = reply.get(_MESSAGE_ID) if isinstance(reply, dict) else None
-    is_placeholder = isinstance(value, int) and not isinstance(value, bool) and value < 0
-    return value if is_placeholder else None
-
-
-def _negative(text: str | None) -> int | None:
-    """A negative number of plain digits, as a placeholder is written; None for all else."""
-    return int(text) if text is not None and _PLACEHOLDER.fullmatch(text) else None

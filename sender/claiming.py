@@ -14,16 +14,18 @@ from sender.guards import Guard
 from sender.pacing import NEVER_MS, Gates, PacedCall, Rooms
 from sender.paying import Purse
 from sender.policy import Fate, Hold, Requeue, RowFacts, Spend, decide_abandoned
+from sender.reuse import NOTHING_CARRIED, Carried, slots_of
 from sender.sharing import Sharer, lease_name
-from storage import claims, cooldowns, lanes, leases, outbox, pauses, rates, spending
+from storage import claims, cooldowns, files, lanes, leases, outbox, pauses, rates, spending
 from storage import floods as flood_records
 from storage.claims import AttemptEnd, Claim, Orphan, OutboxItem, RecentCall
 from storage.clock import Clock, remaining_ms
 from storage.cooldowns import BOT_SCOPE, INFERRED_SCOPE, Cooldown
 from storage.database import Tx
+from storage.files import Attached
 from storage.leases import Lease
 from storage.lifecycle import AttemptStage, BotName, OutboxState, Priority
-from storage.methods import METHODS, CallKind
+from storage.methods import CallKind, method_facts
 from storage.outgoing import TELEGRAM, channel_of
 
 ROUNDS_MAX = 4
@@ -72,11 +74,12 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """A claimed row, with Telegram's ids for the placeholders it refers to."""
+    """A claimed row, its files, and Telegram's ids for the placeholders it refers to."""
 
     claim: Claim
     paced: PacedCall
     message_ids: Mapping[int, int]
+    carried: Carried = NOTHING_CARRIED
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +137,7 @@ class Inherited:
 
 def kind_of(method: str, lane: str) -> CallKind:
     """What a call does; one that this version does not know is paced like a message."""
-    facts = METHODS.get(method) if channel_of(lane) == TELEGRAM else None
+    facts = method_facts(method) if channel_of(lane) == TELEGRAM else None
     return CallKind.SEND if facts is None else facts.kind
 
 
@@ -148,14 +151,15 @@ def facts_of(item: OutboxItem, *, attempts_max: int, bare_floods: int = 0) -> Ro
     """The row as the policy sees it; `attempts_max` is the configured one."""
     # What is known of Telegram's methods says nothing about another channel's.
     is_telegrams = item.channel == TELEGRAM
-    facts = METHODS.get(item.method) if is_telegrams else None
+    facts = method_facts(item.method) if is_telegrams else None
     return RowFacts(
         idempotent=facts is not None and facts.idempotent,
         on_uncertain=item.on_uncertain,
         attempts=item.attempts,
         attempts_max=attempts_max if item.attempts_max is None else item.attempts_max,
         expires_at_ms=item.expires_at_ms,
-        is_ephemeral=item.attempts_max == 1,
+        # A gift has one attempt too, but nobody may take it for one that was not given.
+        is_ephemeral=facts is not None and facts.kind is CallKind.ACTION,
         bare_floods=bare_floods,
         has_breaker=is_telegrams,
     )
@@ -184,6 +188,7 @@ def pick(tx: Tx, look: Look, clock: Clock, guard: Guard | None = None) -> Picked
     picked.findings = examiner.findings
     picker = _Picker(tx, look, cooling, picked, examiner, not_telegrams=not_telegrams)
     picker.fill_all(with_bulk=pauses.BULK_SCOPE not in paused)
+    picked.taken = _with_files(tx, look.bot, picked.taken)
     if not not_telegrams:
         moments = [outbox.next_due_ms(tx, look.bot), picker.opens_wall_ms, *ends]
         picked.next_due_ms = min((at_ms for at_ms in moments if at_ms is not None), default=None)
@@ -201,6 +206,29 @@ def merged(
         if until_ms > max(now_ms, found.get(each.scope, 0)):
             found[each.scope] = until_ms
     return found
+
+
+def _with_files(tx: Tx, bot: BotName, taken: list[Taken]) -> list[Taken]:
+    """The claimed rows with their files, and what Telegram calls those."""
+    if not taken:
+        return taken
+    attached = files.of_rows(tx, [each.claim.item.id for each in taken])
+    if not attached:
+        return taken
+    return [
+        replace(each, carried=_carried(tx, bot, each.claim.item, found))
+        if (found := attached.get(each.claim.item.id)) is not None
+        else each
+        for each in taken
+    ]
+
+
+def _carried(tx: Tx, bot: BotName, item: OutboxItem, attached: Attached) -> Carried:
+    is_telegrams = item.channel == TELEGRAM
+    slots = slots_of(item.method, item.params, attached.parts) if is_telegrams else ()
+    # What was refused once goes by upload, whatever was learned meanwhile.
+    keys = () if attached.is_outdated else [slot.key for slot in slots]
+    return Carried(attached.parts, slots, files.known(tx, bot, keys))
 
 
 class _Picker:

@@ -7,24 +7,27 @@ start, so a failing database is tried again for a while before the sender gives 
 """
 
 import json
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import TypeVar
 
 from sender import policy
 from sender.answer import Answer, Evidence, Stage
+from sender.botapi import outdated
 from sender.calls import Call
 from sender.claiming import Taken, facts_of
 from sender.contracts import Contract
 from sender.guards import Guard
-from sender.lessons import NO_LESSONS
+from sender.lessons import NO_LESSONS, Lessons
 from sender.memory import BotMemory
+from sender.reuse import Carried, learned
 from sender.settling import Settled, Settling, settle_all, settle_late
 from sender.telling import Told, tell_call, tell_lessons
 from sender.transport import Address, Transport
-from sender.verdict import Partial, Sent, Verdict, Withheld, name_of
-from storage.claims import AttemptEnd
+from sender.verdict import Outdated, Partial, Sent, Verdict, Withheld, name_of
+from storage.blobs import Blobs
+from storage.claims import AttemptEnd, OutboxItem
 from storage.clock import Clock, Dice
 from storage.database import Database, Tx
 from storage.errors import LeaseLost, StorageError
@@ -41,16 +44,30 @@ WRITE_RETRY_MS = 500
 """A database that fails for longer than these tries ends the process; its work is kept on disk."""
 
 
+def _nobody() -> None:
+    """Where no worker listens."""
+
+
 @dataclass(frozen=True, slots=True)
 class Tools:
-    """What every drain works with, shared by all bots of the process."""
+    """What every drain works with, shared by all bots of the process.
+
+    `ring_worker` tells the bots' own code that something which it waits for may have ended.
+    """
 
     db: Database
     clock: Clock
     dice: Dice
     transport: Transport
     failpoints: Failpoints
+    blobs: Blobs
     guard: Guard | None = None
+    ring_worker: Callable[[], None] = _nobody
+
+    def let_hear(self, items: Iterable[OutboxItem]) -> None:
+        """These rows have ended, or wait for a person: whoever waits for one of them looks now."""
+        if any(item.is_heard for item in items):
+            self.ring_worker()
 
     async def write(self, operation: str, work: Callable[[Tx], T]) -> T:
         """Run a transaction, again and again for some seconds while the database fails.
@@ -171,11 +188,14 @@ class Delivery:
         self._tools.failpoints.reach("sender.answered")
         self._note(taken, answer)
         verdict = channel.contract.classify(answer, call.method, taken.claim.item.items)
+        if taken.carried.named and not isinstance(verdict, Sent):
+            verdict = outdated(answer, call.method) or verdict
         heard = Heard(answer, verdict, channel.contract, clock.boot_ms() - began_ms)
         settling = self._decide(taken, heard)
         tell_lessons(settling)
         self._ties.on_answered()
         settled = await self._record(settling)
+        self._tools.let_hear((taken.claim.item,))
         if settling.waits:
             self._tools.failpoints.reach("sender.cooled")
         self._tools.failpoints.reach("sender.settled")
@@ -226,7 +246,10 @@ class Delivery:
         lane_due_ms = memory.chat_opens_wall_ms(taken.paced)
         if isinstance(fate, policy.Move):
             memory.moved(item.lane, fate.new_chat_id)
-        return Settling(taken.claim, end, fate, lessons, lane_due_ms, heard.result)
+        has_files = bool(taken.carried.parts)
+        if has_files:
+            lessons = _with_names(lessons, taken.carried, heard)
+        return Settling(taken.claim, end, fate, lessons, lane_due_ms, heard.result, has_files)
 
     async def _record(self, settling: Settling) -> Settled | None:
         """Settle the row; None when it was no longer ours, and only the evidence could be kept."""
@@ -237,6 +260,14 @@ class Delivery:
                 item = settling.claim.item
                 event("outbox.accepted_late", bot=item.bot, outbox_id=item.id)
             return None
+
+
+def _with_names(lessons: Lessons, carried: Carried, heard: Heard) -> Lessons:
+    """The same with what this answer told of the names of files."""
+    if isinstance(heard.verdict, Outdated):
+        return replace(lessons, outdated=carried.named)
+    named = {} if heard.result is None else learned(carried, heard.result)
+    return replace(lessons, named=named) if named else lessons
 
 
 def _end_of(heard: Heard, wait: policy.Wait | None) -> AttemptEnd:

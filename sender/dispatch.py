@@ -12,7 +12,9 @@ from sender.calls import Call, Unsayable, render
 from sender.claiming import Taken
 from sender.delivery import Channel, Tools
 from sender.memory import BotMemory
+from sender.multipart import Enclosed, Stored
 from sender.policy import Bury, Requeue, Spend
+from sender.reuse import lightened
 from sender.settling import Settled, Settling, settle
 from sender.telling import tell_withdrawn
 from storage import claims, leases, pauses
@@ -20,6 +22,7 @@ from storage.claims import AttemptEnd
 from storage.database import Tx
 from storage.leases import Lease
 from storage.lifecycle import AttemptStage, OutboxId
+from storage.outgoing import FilePart
 from storage.telemetry import event
 
 
@@ -100,7 +103,27 @@ class Dispatch:
         channel = self._way.channels.get(item.channel)
         if channel is None:
             return Unsayable(f"the channel {item.channel} is not configured")
-        return render(item.method, item.params, taken.message_ids, channel.contract.encoding)
+        encoding = channel.contract.encoding
+        if not taken.carried.parts:
+            return render(item.method, item.params, taken.message_ids, encoding)
+        light = lightened(item.params, taken.carried)
+        enclosed = [self._enclosed(part) for part in light.parts]
+        lost = [
+            part.filename for part, found in zip(light.parts, enclosed, strict=True) if not found
+        ]
+        if lost:
+            return Unsayable(
+                f"the content of {len(lost)} of its files is not to be had on this machine"
+            )
+        there = [each for each in enclosed if each is not None]
+        return render(item.method, light.params, taken.message_ids, encoding, there)
+
+    def _enclosed(self, part: FilePart) -> Enclosed | None:
+        blobs = self._tools.blobs
+        size_bytes = blobs.size_bytes(part.sha256)
+        if size_bytes is None:
+            return None
+        return Enclosed(part, Stored(blobs.path(part.sha256), size_bytes))
 
     def _look_once_more(self, ready: Sequence[Ready]) -> tuple[Sequence[Ready], Sequence[Settling]]:
         """Tell apart what may still go, and how the rest is handed back."""
@@ -142,6 +165,7 @@ class Dispatch:
         if not settlings:
             return
         settled = await self._tools.write("hand back", settle_all)
+        self._tools.let_hear(settling.claim.item for settling in settlings)
         for settling, found in zip(settlings, settled, strict=True):
             if found.withdrawn is not None:
                 tell_withdrawn(settling.claim.item, found.withdrawn)

@@ -264,6 +264,7 @@ class Drain:
         if self._memory.is_news(picked.unpayable):
             event("paid.budget_spent", bot=self.bot, reason=picked.unpayable)
         tell_picked(self._sender.bot, picked, self._tools.clock.now_ms())
+        self._tools.let_hear(ended.item for ended in picked.findings.ended)
         kept = 0
         if picked.taken:
             kept = await self._dispatch.send_out(lease, picked.taken)

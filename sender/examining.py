@@ -9,14 +9,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import assert_never
 
-from sender import calls, guards
+from sender import guards, references
 from sender.guards import Guard
+from sender.references import InDoubt, Need, Parentless, Reference, TooSoon
 from sender.staleness import Cancelled, Expired, Keep, Superseded, judge
-from storage import claims, lanes, outbox, pauses
+from storage import claims, lanes, message_ids, outbox, pauses
 from storage.claims import OutboxItem, Standing
 from storage.clock import Clock
 from storage.database import Tx
 from storage.lifecycle import BotName, OutboxId, OutboxState
+from storage.outgoing import TELEGRAM
 from storage.pauses import Pause
 
 LOOK_AGAIN_MS = 500
@@ -91,7 +93,7 @@ class Examiner:
     def examine(self, item: OutboxItem) -> Sayable | None:
         """What may be said of a row; None where it has ended, or has left its lane."""
         parents = self._parents(item)
-        lost = parents.reason if isinstance(parents, calls.Parentless) else ""
+        lost = parents.reason if isinstance(parents, Parentless) else ""
         staleness = judge(item, self._standings[item.id], self._tx.now_ms(), lost)
         match staleness:
             case Keep():
@@ -102,12 +104,12 @@ class Examiner:
             case _:
                 assert_never(staleness)
         match parents:
-            case calls.InDoubt():
+            case InDoubt():
                 self._step_out(item, parents.held)
                 return None
-            case calls.TooSoon():
+            case TooSoon():
                 return Sayable({}, max(LOOK_AGAIN_MS, self._paused_ms(item)))
-            case calls.Parentless():
+            case Parentless():
                 raise AssertionError("a row whose parent is lost has no reason to be kept")
             case _:
                 return Sayable(parents, self._paused_ms(item))
@@ -131,15 +133,13 @@ class Examiner:
         claims.end_head(self._tx, ended.item, ended.state, reason=ended.reason)
         self.findings.ended.append(ended)
 
-    def _parents(
-        self, item: OutboxItem
-    ) -> Mapping[int, int] | calls.Parentless | calls.InDoubt | calls.TooSoon:
+    def _parents(self, item: OutboxItem) -> Mapping[int, int] | Parentless | InDoubt | TooSoon:
         """Telegram's ids of the messages that a row refers to, or why it has none."""
-        return calls.resolve(
-            {
-                placeholder: outbox.resolve(self._tx, self._bot, placeholder)
-                for placeholder in calls.references(item.params)
-            }
+        named = _references(item)
+        if not named:
+            return {}
+        return references.resolve(
+            [(each, message_ids.resolve(self._tx, self._bot, each.placeholder)) for each in named]
         )
 
     def _paused_ms(self, item: OutboxItem) -> int:
@@ -167,3 +167,9 @@ class Examiner:
                 self.end(Ended(item, OutboxState.CANCELLED, staleness.reason))
             case _:
                 assert_never(staleness)
+
+
+def _references(item: OutboxItem) -> tuple[Reference, ...]:
+    """The messages that must be there before this row goes; of other channels we read nothing."""
+    named = references.references(item.params) if item.channel == TELEGRAM else ()
+    return named if item.follows is None else (Reference(item.follows, need=Need.SENT), *named)

@@ -5,13 +5,14 @@ or a Star that was spent. Nothing is decided here.
 """
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
-from storage import cooldowns, floods, rates, spending
+from storage import cooldowns, files, floods, rates, spending
 from storage.claims import AttemptEnd, Claim
 from storage.clock import Deadline
 from storage.database import Tx
+from storage.files import FileKey
 from storage.floods import Flood
 from storage.lifecycle import BotName, Priority
 
@@ -44,7 +45,8 @@ class Lessons:
     """What follows from one answer beside the row's own fate.
 
     `lifted`: waits that it showed to be needless. `doubts_balance`: somebody should look at the
-    bot's balance of Stars.
+    bot's balance of Stars. `named`: what Telegram calls files that were uploaded; `outdated`: what
+    it does not call them any more.
     """
 
     waits: Sequence[Deadlined] = ()
@@ -52,6 +54,8 @@ class Lessons:
     lifted: Sequence[str] = ()
     rate: NewRate | None = None
     doubts_balance: bool = False
+    named: Mapping[FileKey, str] = field(default_factory=dict)
+    outdated: Mapping[FileKey, str] = field(default_factory=dict)
 
 
 NO_LESSONS = Lessons()
@@ -67,6 +71,9 @@ def keep(tx: Tx, bot: BotName, lessons: Lessons) -> None:
         cooldowns.lift(tx, bot, scope)
     if lessons.flood is not None:
         floods.record(tx, bot, lessons.flood)
+    if lessons.named or lessons.outdated:
+        files.learn(tx, bot, lessons.named)
+        files.forget(tx, bot, lessons.outdated)
     if lessons.rate is None:
         return
     if lessons.rate.is_lowered:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 from storage.lifecycle import Priority
 from storage.methods import CallKind
-from storage.outgoing import TELEGRAM, channel_of
+from storage.outgoing import SETTINGS_LANE, TELEGRAM, channel_of
 
 NEVER_MS = 1 << 62
 """Not before a call that is under way has ended: its end will ring."""
@@ -81,8 +81,11 @@ class PacedCall:
 
     @property
     def is_counted_by_chat(self) -> bool:
-        """Whether it takes of the chat's own rate."""
-        return self.kind not in _NOT_COUNTED_BY_CHAT
+        """Whether it takes of the chat's own rate.
+
+        What goes to no chat does not: an invoice link, or a file that is uploaded for a sticker.
+        """
+        return self.kind not in _NOT_COUNTED_BY_CHAT and self.lane != SETTINGS_LANE
 
     @property
     def is_to_group(self) -> bool:

@@ -192,6 +192,18 @@ PHRASES: tuple[tuple[Meaning, tuple[str, ...]], ...] = (
 """What each text means, lower-case; the first that is found decides."""
 
 
+# A file that is named by its file_id is looked up before anything is sent; only what is said of a
+# reference comes from Telegram's depths, where items of an album may have been sent already.
+_UNKNOWN_FILE = (
+    "wrong file identifier",
+    "wrong remote file identifier",
+    "wrong file_id",
+    "invalid file_id",
+    "can't use file of type",
+)
+_LAPSED_FILE = ("file_reference_", "file reference expired")
+
+
 @dataclass(frozen=True, slots=True)
 class FailedItem:
     """The item of a call of several that failed, counted from 1, and Telegram's text about it."""
@@ -210,6 +222,18 @@ def meaning_of(description: str) -> Meaning | None:
         if any(text in plain for text in texts):
             return meaning
     return None
+
+
+def tells_of_unknown_file(description: str, *, of_several: bool) -> bool:
+    """Whether a call was refused, with nothing executed, for a file that it named by a `file_id`.
+
+    `of_several`: some of what was asked for may have been done, unless the refusal came before it.
+    """
+    if of_several and failed_item(description) is not None:
+        return False
+    plain = unquoted(description.lower())
+    texts = _UNKNOWN_FILE if of_several else (*_UNKNOWN_FILE, *_LAPSED_FILE)
+    return any(text in plain for text in texts)
 
 
 def unquoted(description: str) -> str:

@@ -170,6 +170,10 @@ def decide(verdict: v.Verdict, row: RowFacts, *, now_ms: int, jitter: float) -> 
             return Settlement(CloseChat(verdict.reason))
         case v.Refused():
             return Settlement(_refused(verdict))
+        case v.Outdated():
+            # It goes again by upload, whatever it is: nothing was executed.
+            fate = Requeue(now_ms, Spend.NOTHING, verdict.reason)
+            return Settlement(_unless_too_late(fate, row))
         case v.Fatal():
             return Settlement(StopBot(verdict.reason))
         case _:

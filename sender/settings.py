@@ -6,7 +6,6 @@ itself.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from storage.lifecycle import BotName
 from storage.settings import (
@@ -15,6 +14,7 @@ from storage.settings import (
     ServiceEnvironment,
     Settings,
     Token,
+    Where,
     service_environment,
 )
 
@@ -51,7 +51,7 @@ class WebhookSettings:
 
 
 def load_sender(
-    path: Path | None = None, environ: Mapping[str, str] | None = None
+    path: Where | None = None, environ: Mapping[str, str] | None = None
 ) -> SenderSettings:
     """Read what the sender role needs.
 
@@ -64,7 +64,7 @@ def load_sender(
 
 
 def load_webhook(
-    path: Path | None = None, environ: Mapping[str, str] | None = None
+    path: Where | None = None, environ: Mapping[str, str] | None = None
 ) -> WebhookSettings:
     """Read what setting a webhook needs.
 

@@ -12,7 +12,7 @@ from typing import assert_never
 from sender import lessons, policy
 from sender.floods import edits_scope
 from sender.lessons import NO_LESSONS, Deadlined, Lessons
-from storage import chats, claims, cooldowns, outbox, pauses
+from storage import chats, claims, cooldowns, files, outbox, pauses
 from storage.claims import AttemptEnd, Claim
 from storage.database import Tx
 from storage.lifecycle import OutboxId, OutboxState
@@ -26,6 +26,7 @@ class Settling:
     """All that follows from one answer. The lane is not looked at before `lane_due_ms` (UTC).
 
     `result`: the body of an accepting answer, which may hold users' words; never log it.
+    `has_files`: files went with the call, or were named in it.
     """
 
     claim: Claim
@@ -34,6 +35,7 @@ class Settling:
     lessons: Lessons = NO_LESSONS
     lane_due_ms: int = 0
     result: bytes | None = None
+    has_files: bool = False
 
     @property
     def waits(self) -> Sequence[Deadlined]:
@@ -65,6 +67,7 @@ def settle_all(tx: Tx, settlings: Sequence[Settling]) -> Sequence[Settled]:
         claims.close_attempts(tx, [(each.claim, each.end) for each, _ in sent])
         claims.mark_sent(tx, [_accepted(each, fate) for each, fate in sent])
         lessons.charge(tx, [(each.claim, each.end) for each, _ in sent])
+        _release_files(tx, [each for each, _ in sent])
         for each, _ in sent:
             lessons.keep(tx, each.claim.item.bot, each.lessons)
     return [
@@ -84,6 +87,7 @@ def settle(tx: Tx, settling: Settling) -> Settled:
     match fate:
         case policy.MarkSent():
             claims.mark_sent(tx, [_accepted(settling, fate)])
+            _release_files(tx, [settling])
         case policy.Requeue():
             spend = fate.spend is policy.Spend.ATTEMPT
             due_ms = max(fate.due_ms, lane_due_ms)
@@ -127,6 +131,13 @@ def settle_late(tx: Tx, settling: Settling) -> bool:
     _keep_evidence(tx, settling)
     fate = settling.fate
     return isinstance(fate, policy.MarkSent) and claims.accept_late(tx, _accepted(settling, fate))
+
+
+def _release_files(tx: Tx, sent: Sequence[Settling]) -> None:
+    """What was sent is not sent again: its files need not be kept for it."""
+    rows = [each.claim.item.id for each in sent if each.has_files]
+    if rows:
+        files.release(tx, rows)
 
 
 def _moved(learned: Lessons, claim: Claim, lane: str) -> Lessons:

@@ -7,6 +7,7 @@ connection that is alive. A token is in every address, so no address, and no exc
 quote one, ever leaves this file: a failure is told by its type.
 """
 
+import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
@@ -19,6 +20,8 @@ from yarl import URL
 
 from sender.answer import Answer, Stage
 from sender.calls import Call
+from sender.multipart import Stored
+from storage.claims import LONGEST_CALL_MS
 from storage.clock import Clock
 from storage.secret import Secret
 
@@ -29,6 +32,13 @@ ANSWER_BYTES_MAX = 1 << 20
 
 BODY_CHUNK_BYTES = 64 << 10
 """A larger body is handed over in parts, so that a dying connection shows before the end."""
+
+FILE_CHUNK_BYTES = 256 << 10
+"""How much of a file is in memory at once, for each call."""
+
+UPLOAD_BYTES_PER_S_MIN = 256 << 10
+"""A call that carries files gets more time by its size, as if it went at this rate: to be uploaded,
+and for the server to pass it on before it answers."""
 
 MayLeave = Callable[[], bool]
 
@@ -89,8 +99,9 @@ class CountedBody(Payload):
 
     def __init__(self, call: Call, may_leave: MayLeave) -> None:
         super().__init__(call.body, content_type=call.content_type)
+        self._ahead = call.ahead
         self._body = call.body
-        self._size = len(call.body)
+        self._size = call.size_bytes
         self._may_leave = may_leave
         self.has_begun = False
         self.is_complete = False
@@ -99,6 +110,11 @@ class CountedBody(Payload):
     async def write(self, writer: AbstractStreamWriter) -> None:
         """Hand the body over; complete from the moment before the last part could have left."""
         self.has_begun = True
+        for piece in self._ahead:
+            if isinstance(piece, bytes):
+                await writer.write(piece)
+            else:
+                await _stream(piece, writer)
         last = max(0, (len(self._body) - 1) // BODY_CHUNK_BYTES * BODY_CHUNK_BYTES)
         for start in range(0, last, BODY_CHUNK_BYTES):
             await writer.write(self._body[start : start + BODY_CHUNK_BYTES])
@@ -122,9 +138,12 @@ class CountedBody(Payload):
 class Transport:
     """Makes calls. Made by `open_transport`."""
 
-    def __init__(self, session: aiohttp.ClientSession, clock: Clock) -> None:
+    def __init__(
+        self, session: aiohttp.ClientSession, clock: Clock, options: TransportOptions
+    ) -> None:
         self._session = session
         self._clock = clock
+        self._options = options
 
     async def call(
         self, address: Address, call: Call, may_leave: MayLeave = lambda: True
@@ -146,6 +165,7 @@ class Transport:
                 data=body,
                 headers=address.headers,
                 allow_redirects=False,
+                timeout=timeout_of(self._options, call.size_bytes if call.ahead else 0),
             ) as response:
                 return await _read(response)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
@@ -159,6 +179,38 @@ class Transport:
     async def give_up(self) -> None:
         """Close all connections: each call under way ends, and says how far it got."""
         await self._session.close()
+
+
+def timeout_of(options: TransportOptions, upload_bytes: int) -> aiohttp.ClientTimeout:
+    """How long a call may take that uploads this much. Reading begins when all has left.
+
+    No call may be under way for longer than its row counts as in flight after a crash.
+    """
+    upload_s = upload_bytes / UPLOAD_BYTES_PER_S_MIN
+    read_s = options.read_timeout_s + upload_s
+    # An answer that trickles must end too; a whole one never takes two read timeouts.
+    total_s = options.connect_timeout_s + 2 * (options.read_timeout_s + upload_s)
+    return aiohttp.ClientTimeout(
+        total=min(total_s, LONGEST_CALL_MS / 1000),
+        connect=options.connect_timeout_s,
+        sock_connect=options.connect_timeout_s,
+        sock_read=read_s,
+    )
+
+
+async def _stream(piece: Stored, writer: AbstractStreamWriter) -> None:
+    """Hand a file over piece by piece, read beside the event loop: the disk may be slow.
+
+    Raises OSError where it is not as long as was announced.
+    """
+    left = piece.size_bytes
+    with await asyncio.to_thread(piece.path.open, "rb") as file:
+        while left > 0:
+            data = await asyncio.to_thread(file.read, min(left, FILE_CHUNK_BYTES))
+            if not data:
+                raise OSError("a file is shorter than it was")
+            left -= len(data)
+            await writer.write(data)
 
 
 async def _read(response: aiohttp.ClientResponse) -> Answer:
@@ -202,20 +254,13 @@ async def open_transport(options: TransportOptions, clock: Clock) -> AsyncIterat
     connector = aiohttp.TCPConnector(
         limit=options.connections_max, keepalive_timeout=KEEPALIVE_S, ttl_dns_cache=60
     )
-    timeout = aiohttp.ClientTimeout(
-        # An answer that trickles must end too; a whole one never takes two read timeouts.
-        total=2 * options.read_timeout_s + options.connect_timeout_s,
-        connect=options.connect_timeout_s,
-        sock_connect=options.connect_timeout_s,
-        sock_read=options.read_timeout_s,
-    )
     session = aiohttp.ClientSession(
         connector=connector,
-        timeout=timeout,
+        timeout=timeout_of(options, 0),
         cookie_jar=aiohttp.DummyCookieJar(),
         headers={"User-Agent": "ferryman", "Accept-Encoding": "identity"},
     )
     try:
-        yield Transport(session, clock)
+        yield Transport(session, clock, options)
     finally:
         await session.close()

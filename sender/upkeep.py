@@ -8,7 +8,9 @@ from collections.abc import Sequence
 
 from sender.drain import Drain, DrainState
 from sender.sharing import ROLE, SERVES, Sharer, lease_name, standings, to_hand_over
+from sender.tidying import Tidying
 from storage import heartbeats, outbox, redating, retention
+from storage.blobs import Blobs
 from storage.clock import Clock
 from storage.database import Database, Tx
 from storage.errors import StorageError
@@ -25,13 +27,21 @@ class Upkeep:
     """The chores of one sender process."""
 
     def __init__(
-        self, db: Database, clock: Clock, drains: Sequence[Drain], *, sharer: Sharer, kept: Kept
+        self,
+        db: Database,
+        clock: Clock,
+        drains: Sequence[Drain],
+        *,
+        sharer: Sharer,
+        kept: Kept,
+        blobs: Blobs,
     ) -> None:
         self._db = db
         self._clock = clock
         self._drains = drains
         self._sharer = sharer
         self._kept = kept
+        self._tidying = Tidying(db, clock, blobs, kept_ms=kept.blobs_ms)
         self._is_draining = False
         # How far the wall clock is from the one that nobody sets.
         self._apart_ms = clock.now_ms() - clock.boot_ms()
@@ -119,9 +129,16 @@ class Upkeep:
             calls += pruned.calls
             if not pruned.maybe_more:
                 break
-        if updates or calls:
+        files = await self._tidying.round()
+        if updates or calls or files:
             duration_ms = self._clock.monotonic_ms() - began_ms
-            event("retention.pruned", inbox=updates, outbox=calls, duration_ms=duration_ms)
+            event(
+                "retention.pruned",
+                inbox=updates,
+                outbox=calls,
+                files=files,
+                duration_ms=duration_ms,
+            )
 
     async def checkpoint(self) -> None:
         """Fold the log into the database, so that it never grows without bound."""

@@ -141,6 +141,16 @@ class Refused:
 
 
 @dataclass(frozen=True, slots=True)
+class Outdated:
+    """A file that the call named, instead of bringing it along, is not known any more.
+
+    Nothing was executed; brought along, the same file may go.
+    """
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Fatal:
     """This bot cannot call Telegram at all."""
 
@@ -159,6 +169,7 @@ Verdict = (
     | Moved
     | Unreachable
     | Refused
+    | Outdated
     | Fatal
 )
 

@@ -45,10 +45,14 @@ class WebhookInfo(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a bot's webhook should be: where, with which secret, everything else as by default."""
+    """What a bot's webhook should be: where, with which secret, everything else as by default.
+
+    `kinds`: the kinds of updates that are wanted; none named means Telegram's default.
+    """
 
     url: str
     secret: Secret
+    kinds: tuple[str, ...] = ()
 
     @property
     def fingerprint(self) -> str:
@@ -69,8 +73,9 @@ def differences(info: WebhookInfo, wanted: Wanted, *, fingerprint: str | None) -
         found.append("the secret is another one, or was not set from here")
     if info.max_connections not in (None, CONNECTIONS_MAX):
         found.append(f"{info.max_connections} connections instead of {CONNECTIONS_MAX}")
-    if info.allowed_updates:
-        found.append("only some kinds of updates are delivered")
+    if {*info.allowed_updates} != {*wanted.kinds}:
+        kinds = "other kinds" if wanted.kinds else "only some kinds"
+        found.append(f"{kinds} of updates are delivered")
     return tuple(found)
 
 
@@ -102,7 +107,7 @@ class WebhookDesk:
             "secret_token": wanted.secret.reveal(),
             "max_connections": str(CONNECTIONS_MAX),
             # The empty list stands for Telegram's default set, which later kinds will join.
-            "allowed_updates": "[]",
+            "allowed_updates": json.dumps(wanted.kinds),
         }
         await self._ask("setWebhook", fields | _dropping(drop_pending=drop_pending))
 

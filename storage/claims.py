@@ -20,10 +20,16 @@ from storage.outgoing import TELEGRAM, Fallback, Source, unpacked_fallback
 LONGEST_CALL_MS = 1_210_000
 """No call is under way for longer: twice the longest read timeout that may be configured."""
 
+CAME_LATE = "its answer came after another sender had taken over"
+"""Why a row that was in doubt is sent after all."""
+
 
 @dataclass(frozen=True, slots=True)
 class OutboxItem:
-    """A row as the sender works on it. `params` are the form fields; never log them."""
+    """A row as the sender works on it. `params` are the form fields; never log them.
+
+    `is_heard`: a handler waits for its answer, or is to be told of its end.
+    """
 
     id: OutboxId
     bot: BotName
@@ -47,6 +53,8 @@ class OutboxItem:
     generation: str | None = None
     caused_at_ms: int | None = None
     fallback: Fallback | None = None
+    follows: int | None = None
+    is_heard: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +239,7 @@ def accept_late(tx: Tx, accepted: Accepted) -> bool:
         "attempt_id": claimed.attempt_id,
         "message_id": accepted.message_id,
         "result": accepted.result,
-        "reason": "its answer came after another sender had taken over",
+        "reason": CAME_LATE,
         "now_ms": tx.now_ms(),
     }
     if tx.run("claims.accept_late", params) != 1:
@@ -369,6 +377,8 @@ def _item(row: Row) -> OutboxItem:
         generation=row["generation"],
         caused_at_ms=row["caused_at_ms"],
         fallback=unpacked_fallback(row["fallback"]),
+        follows=row["follows"],
+        is_heard=bool(row["is_heard"]),
     )
 
 

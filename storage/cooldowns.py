@@ -6,9 +6,11 @@ Which scope a flood means is the sender's policy; here a scope is only a name: `
 call in a lane.
 """
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from storage.carriers import Row
 from storage.clock import Clock, Deadline
 from storage.database import Tx
 from storage.lifecycle import BotName
@@ -96,21 +98,28 @@ def redate(tx: Tx, bot: BotName, clock: Clock) -> None:
 
 def of_bot(tx: Tx, bot: BotName) -> Sequence[Cooldown]:
     """Every wait remembered for a bot; some may be over."""
-    return [
-        Cooldown(
-            scope=row["scope"],
-            deadline=Deadline(
-                wall_ms=row["until_ms"],
-                boot_id=row["boot_id"],
-                boot_ms=row["until_boot_ms"],
-                wait_ms=row["wait_ms"],
-            ),
-            set_at_ms=row["set_at_ms"],
-            reason=row["reason"],
-            inferred=bool(row["inferred"]),
-        )
-        for row in tx.rows("cooldowns.of_bot", {"bot": bot})
-    ]
+    return [_cooldown(row) for row in tx.rows("cooldowns.of_bot", {"bot": bot})]
+
+
+def among(tx: Tx, bot: BotName, scopes: Sequence[str]) -> Sequence[Cooldown]:
+    """The waits remembered for these scopes of a bot; some may be over."""
+    params = {"bot": bot, "scopes": json.dumps([*scopes])}
+    return [_cooldown(row) for row in tx.rows("cooldowns.among", params)]
+
+
+def _cooldown(row: Row) -> Cooldown:
+    return Cooldown(
+        scope=row["scope"],
+        deadline=Deadline(
+            wall_ms=row["until_ms"],
+            boot_id=row["boot_id"],
+            boot_ms=row["until_boot_ms"],
+            wait_ms=row["wait_ms"],
+        ),
+        set_at_ms=row["set_at_ms"],
+        reason=row["reason"],
+        inferred=bool(row["inferred"]),
+    )
 
 
 def lift(tx: Tx, bot: BotName, scope: str) -> bool:

@@ -5,9 +5,13 @@
         ConfigurationError
         IdentityChanged
         UnsupportedCall
+        KeyTaken
+        NotAdopted
         LeaseLost
         TelegramRefused
         TelegramUnreachable
+        FileTooLarge
+        UnsupportedLibrary
         StorageError
             StorageBusy
             DiskFull
@@ -69,6 +73,27 @@ class IdentityChanged(FerrymanError):
 
 class UnsupportedCall(FerrymanError):
     """This Bot API call changes something at Telegram and is not supported yet."""
+
+
+class FileTooLarge(FerrymanError):
+    """A file is larger than what may go with a call."""
+
+
+class KeyTaken(FerrymanError):
+    """This key stands for another call already; nothing of this transaction was kept."""
+
+    def __init__(self, message: str = "", *, is_same: bool = False) -> None:
+        super().__init__(message)
+        # The call is the same, only left meanwhile by another turn.
+        self.is_same = is_same
+
+
+class NotAdopted(FerrymanError):
+    """A python-telegram-bot application can't run here as its author configured or calls it."""
+
+
+class UnsupportedLibrary(FerrymanError):
+    """A library is not as it is known to be where that matters."""
 
 
 class LeaseLost(FerrymanError):

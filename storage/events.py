@@ -63,6 +63,8 @@ polling.failed warning reason wait_ms
     fetching updates failed; it is tried again
 
 # Turns.
+adoption.ignored warning setting reason
+    what an application's author configured does not apply here
 inbox.quarantined warning inbox_id update_id reason
     authentic, but no update we can read; kept raw
 inbox.claimed debug inbox_id update_id kind claims waited_ms
@@ -83,9 +85,35 @@ turn.timed_out error inbox_id update_id kind timeout_s
     a handler hung and was cancelled
 turn.retried warning inbox_id update_id claims reason wait_ms
     failed in passing; the turn is taken again
+turn.conflicted info inbox_id update_id kind count
+    another turn was faster with the bot_data that this one had read; it runs again from nothing
+memory.unkept warning kind key
+    a value of this name can't be written: it lives in memory only, and is told once
+memory.overwritten warning count
+    a job, a late task or the process wrote over bot_data that was changed since it had read it
+memory.imported info users chats keys conversations keyboards left_out
+    what the bot's own persistence remembered was taken over
 turn.unparsed warning inbox_id update_id kind reason
     python-telegram-bot can't read this update
-keys.digest_changed warning inbox_id phase index method outbox_id
+delivery.told debug outbox_id rows
+    the bot's own code was told how a call ended
+delivery.untold error outbox_id reason
+    the bot's own code failed at being told how a call ended; it is not told again
+delivery.no_update warning outbox_id
+    how a call ended is told without the update that caused it: nobody can read that any more
+reminder.fired debug reminder_id late_ms rows
+    a reminder's callback was called
+reminder.skipped warning reminder_id late_ms
+    a reminder came later than it allows, and was left out
+reminder.failed error reminder_id reason
+    a reminder's callback, or an error handler about it, failed; this occurrence is over
+reminder.retried warning reminder_id wait_ms
+    a reminder's callback failed in passing; it is called again
+reminder.unreadable error reminder_id
+    a reminder's callback or data is not known to this release; it is kept for the next worker
+reminder.redated info count
+    the wall clock was set back; what counts time that passes was dated anew
+keys.digest_changed warning key method outbox_id
     a turn that ran again says something else than before: a new row
 worker.failed error reason
     the worker's loop ended by an exception
@@ -211,8 +239,8 @@ storage.affected_sqlite warning sqlite
     runs on an SQLite that can lose commits, as configured
 storage.checkpointed debug pages duration_ms
     the log was folded into the database
-retention.pruned info inbox outbox attempts duration_ms
-    finished rows older than configured were removed
+retention.pruned info inbox outbox attempts files duration_ms
+    finished rows older than configured were removed, and files that no row needs
 bot.bound info bot_id
     a bot's name was bound to its token's numeric id
 

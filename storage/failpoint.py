@@ -19,7 +19,8 @@ COMMITS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "web": ("receive", "tell_apart", "keep_aside", "leave_call", "beat", "leave"),
         "worker": (
             *("bind", "take", "rescue", "claim", "turn", "retry", "hand_back"),
-            *("say", "write", "poll", "identify", "cool_reads"),
+            *("say", "flush", "write", "poll", "identify", "cool_reads"),
+            *("told", "reminded", "redate"),
             *("renew", "release", "beat", "leave"),
         ),
         "sender": (

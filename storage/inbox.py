@@ -16,6 +16,7 @@ from storage.carriers import Params, columns
 from storage.database import Tx
 from storage.errors import LeaseLost
 from storage.lifecycle import BotName, InboxId, InboxState
+from storage.sieve import ALL, Sieve
 
 REMEMBERED = 100_000
 """So many of the newest updates stay known by their digests, however old the clock says they are.
@@ -71,7 +72,10 @@ class PendingUpdate:
 
 @dataclass(frozen=True, slots=True)
 class InboxItem:
-    """An update in a worker's hand. `claims` counts how often it was taken, this time included."""
+    """An update in a worker's hand. `claims` counts how often it was taken, this time included.
+
+    `meant_at_ms`: when it came in, or when a person let it be handled again after it had died.
+    """
 
     id: InboxId
     bot: BotName
@@ -80,6 +84,7 @@ class InboxItem:
     body: bytes = field(repr=False)
     claims: int
     received_at_ms: int
+    meant_at_ms: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,7 +257,7 @@ def rescue(tx: Tx, bot: BotName, epoch: int) -> int:
 
 def requeue(tx: Tx, update: InboxId) -> bool:
     """Revive a dead update at its old place; False when there is no such dead update."""
-    return tx.run("inbox.requeue", {"id": update}) == 1
+    return tx.run("inbox.requeue", {"id": update, "now_ms": tx.now_ms()}) == 1
 
 
 def depth(tx: Tx, bot: BotName, *, limit: int) -> int:
@@ -267,12 +272,18 @@ def show(tx: Tx, update: InboxId) -> InboxRecord | None:
     return None if row is None else InboxRecord(**columns(row, state=InboxState))
 
 
-def dead_list(tx: Tx, *, limit: int) -> Sequence[DeadUpdate]:
+def dead_list(tx: Tx, *, limit: int, sieve: Sieve = ALL) -> Sequence[DeadUpdate]:
     """What was given up or quarantined, newest first."""
     return [
         DeadUpdate(**columns(row, state=InboxState))
-        for row in tx.rows("inbox.dead_list", {"limit": limit})
+        for row in tx.rows("inbox.dead_list", {**sieve.params(), "limit": limit})
     ]
+
+
+def dead_among(tx: Tx, sieve: Sieve, *, after_id: int, limit: int) -> Sequence[InboxId]:
+    """The numbers of dead updates after `after_id`, in order; quarantined ones are none."""
+    params = {**sieve.params(), "after_id": after_id, "limit": limit}
+    return [InboxId(row["id"]) for row in tx.rows("inbox.dead_among", params)]
 
 
 def forget(tx: Tx, *, before_ms: int, limit: int) -> int:

@@ -1,7 +1,8 @@
 """The methods of the Bot API that may be left as rows, and what must be known of each before.
 
-Pure data, up to Bot API 10.3 (24 August 2026), which has the same 185 methods as 10.2. A method is
-either here with its facts, or refused by name with the reason why no row may hold it. Whether a
+Pure data, up to Bot API 10.3 (24 August 2026), which has the same 185 methods as 10.2. A program
+may leave a method with its facts in `METHODS`, and every other one is refused to it by name with
+the reason; handlers may leave those of `HANDLERS_ONLY` too (bot/turns/classes.py). Whether a
 second time changes nothing follows from the documentation and from the source of Telegram's own
 server; where neither tells, the method counts as not idempotent.
 """
@@ -57,6 +58,7 @@ class Returns(StrEnum):
 
 
 _NAMES_ITS_MESSAGE: Final = frozenset({Returns.MESSAGE, Returns.MESSAGE_ID})
+_NAMES_ITS_MESSAGES: Final = frozenset({Returns.MESSAGES, Returns.MESSAGE_IDS})
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,6 +235,28 @@ replaceStickerInSet manage once true user_id name old_sticker sticker
 repostStory manage once other business_connection_id from_chat_id from_story_id active_period
 """
 
+# What only a handler may leave: it has the file in its hand, or waits for the answer.
+_HANDLERS_TABLE: Final = """
+# A second time it is posted, or announced, once more.
+setChatPhoto manage once true chat_id photo
+setMyProfilePhoto manage once true photo
+setBusinessAccountProfilePhoto manage once true business_connection_id photo
+postStory manage once other business_connection_id content active_period
+editStory manage again other business_connection_id story_id content
+uploadStickerFile manage again other user_id sticker sticker_format
+# Moves money or gifts, or takes the bot away from its server.
+sendGift manage once true gift_id
+giftPremiumSubscription manage once true user_id month_count star_count
+convertGiftToStars manage once true business_connection_id owned_gift_id
+upgradeGift manage once true business_connection_id owned_gift_id
+transferGift manage once true business_connection_id owned_gift_id new_owner_chat_id
+transferBusinessAccountStars manage once true business_connection_id star_count
+refundStarPayment manage once true user_id telegram_payment_charge_id
+editUserStarSubscription manage once true user_id telegram_payment_charge_id is_canceled
+logOut manage once true
+close manage once true
+"""
+
 # Telegram makes one message of each item; deleteMessages makes none.
 _ITEMS: Final = {
     "sendMediaGroup": "media",
@@ -264,8 +288,8 @@ _WINDOWS_MS: Final = {
 }
 
 
-def _facts() -> Iterator[tuple[str, MethodFacts]]:
-    for line in _TABLE.splitlines():
+def _facts(table: str) -> Iterator[tuple[str, MethodFacts]]:
+    for line in table.splitlines():
         if not line or line.startswith("#"):
             continue
         method, kind, repeat, returns, *needs = line.split()
@@ -285,8 +309,16 @@ def _facts() -> Iterator[tuple[str, MethodFacts]]:
         )
 
 
-METHODS: Final[Mapping[str, MethodFacts]] = MappingProxyType(dict(_facts()))
-"""The deferrable methods. Every other one is in `NOT_DEFERRABLE`, with the reason."""
+METHODS: Final[Mapping[str, MethodFacts]] = MappingProxyType(dict(_facts(_TABLE)))
+"""What programs may leave too. Every other method is in `NOT_DEFERRABLE`, with the reason."""
+
+HANDLERS_ONLY: Final[Mapping[str, MethodFacts]] = MappingProxyType(dict(_facts(_HANDLERS_TABLE)))
+"""What only handlers may leave."""
+
+
+def method_facts(method: str) -> MethodFacts | None:
+    """What is known of a method that a row may hold; None of one newer than this table."""
+    return METHODS.get(method) or HANDLERS_ONLY.get(method)
 
 
 _SAYING: Final = frozenset({CallKind.SEND, CallKind.EDIT, CallKind.ACTION})
@@ -298,7 +330,7 @@ def says_something(method: str) -> bool:
     A deletion, a ban or a pin keeps its own, and a query has a deadline instead. A method that is
     not known here says something.
     """
-    facts = METHODS.get(method)
+    facts = method_facts(method)
     return facts is None or facts.kind in _SAYING
 
 
@@ -314,6 +346,16 @@ def items_of(method: str, params: Mapping[str, str]) -> int:
     except (ValueError, RecursionError):
         return 1
     return max(1, len(items)) if isinstance(items, list) else 1
+
+
+def message_count(method: str, params: Mapping[str, str]) -> int:
+    """How many messages a call makes whose ids its answer names: each has a placeholder."""
+    facts = METHODS.get(method)
+    if facts is None:
+        return 0
+    if facts.returns_message:
+        return 1
+    return items_of(method, params) if facts.returns in _NAMES_ITS_MESSAGES else 0
 
 
 _REFUSED: Final = {
@@ -345,4 +387,4 @@ _REFUSED: Final = {
 NOT_DEFERRABLE: Final[Mapping[str, str]] = MappingProxyType(
     {method: reason for reason, methods in _REFUSED.items() for method in methods.split()}
 )
-"""The other methods of the Bot API, each with the reason why no row may hold it."""
+"""The other methods of the Bot API, each with the reason why no program may leave it."""

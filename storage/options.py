@@ -260,6 +260,8 @@ class WorkerOptions(Section):
     """How often a failed turn is taken again before its update is buried."""
     lanes_max: Annotated[int, Field(ge=1, le=10_000)] = 64
     """Turns that run at once."""
+    local_files: bool = False
+    """Whether a string that names a file on this machine means that file; a `Path` always does."""
 
 
 class DeliveryOptions(Section):
@@ -275,6 +277,8 @@ class DeliveryOptions(Section):
     late_answers: Literal["drop", "message"] = "drop"
     """What to do with the answer to a pressed button that comes too late: nothing, or, in a private
     chat, to say its text as a message."""
+    cancel_on_edit: bool = False
+    """Whether an answer is not said when the message that it answers is edited while it waits."""
     guard: Annotated[str, AfterValidator(_guard)] = ""
     """An importable callable that may object to a row before it is sent; empty = none."""
     attempts_max: Annotated[int, Field(ge=1, le=100)] = 5
@@ -294,6 +298,9 @@ class RetentionOptions(Section):
 
     inbox_days: Days = 7
     outbox_days: Days = 30
+    placeholders_days: Days = 400
+    """How long, after its call is forgotten, a message's id is kept for handlers that remember the
+    one which they were given before it was sent."""
 
 
 class StorageOptions(Section):
@@ -333,6 +340,11 @@ class Settings(Section):
     def database_path(self) -> Path:
         """Where the database is."""
         return self.state_dir / "ferryman.db"
+
+    @property
+    def blobs_dir(self) -> Path:
+        """Where the contents of files are."""
+        return self.state_dir / "blobs"
 
     def limits_for(self, bot: str) -> Limits:
         """The limits of one bot: its own where it has them, else the house's."""

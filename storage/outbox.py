@@ -8,10 +8,11 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from storage import ending, lanes
+from storage import ending, files, lanes, message_ids
 from storage.carriers import Params, Row
 from storage.database import Tx
 from storage.ending import Waiting
+from storage.errors import KeyTaken
 from storage.lifecycle import BotName, OutboxId, OutboxState, Priority
 from storage.methods import METHODS
 from storage.outgoing import (
@@ -28,6 +29,8 @@ from storage.outgoing import (
 # Placeholders of rows outside any turn are numbered down from here: far from those of turns
 # (bot/turns/turn.py), and above -2^53, so that they survive every JSON parser.
 _FREE_PLACEHOLDERS_BELOW = -(1 << 52)
+FREE_ITEMS_MAX = 128
+"""Placeholders that each of them owns: no call makes more messages (Bot API: 100 copies)."""
 _SWEEP_ROWS_MAX = 500
 
 
@@ -48,35 +51,37 @@ class Enqueued:
 
 
 @dataclass(frozen=True, slots=True)
-class Resolution:
-    """What became of the message behind a placeholder.
+class Forgotten:
+    """How many rows one batch has forgotten; `maybe_more`: another one should follow."""
 
-    `doubt`: the row about which has to be decided first, itself or what it waits for: a held one
-    by a person, one that waits for its turn elsewhere by its answer.
-    """
-
-    state: OutboxState
-    message_id: int | None
-    doubt: OutboxId | None = None
+    rows: int
+    maybe_more: bool
 
 
 def enqueue(tx: Tx, bot: BotName, outgoing: Outgoing) -> Enqueued:
     """Leave a call to be made; the same cause with the same content is a no-op.
 
-    Returns the row of that cause, new or not.
+    Returns the row of that cause, new or not. Raises KeyTaken where the call's key is exclusive and
+    stands for another one, or for the same with another placeholder.
     """
     outgoing = replace(outgoing, priority=_priority_of(outgoing))
-    fingerprint = digest(outgoing.method, outgoing.params)
+    fingerprint = digest(outgoing.method, outgoing.params, outgoing.files)
     earlier = tx.rows("outbox.by_key", {"bot": bot, "key": outgoing.key})
     for row in earlier:
         if row["digest"] == fingerprint:
-            return Enqueued(OutboxId(row["id"]), placeholder=outgoing.placeholder)
-    if earlier and outgoing.placeholder is not None:
-        tx.run("outbox.give_up_placeholder", {"bot": bot, "placeholder": outgoing.placeholder})
+            if outgoing.exclusive and outgoing.placeholder not in (None, row["placeholder"]):
+                raise KeyTaken(f"{outgoing.key} was left meanwhile", is_same=True)
+            return _left_before(tx, bot, outgoing, row)
+    if earlier and outgoing.exclusive:
+        raise KeyTaken(f"{outgoing.key} stands for another call already, row {earlier[0]['id']}")
+    if outgoing.placeholder is not None:
+        _free_places(tx, bot, outgoing.placeholder, outgoing.items)
     joined = outgoing.not_before_ms <= tx.now_ms()
     added = tx.insert("outbox.enqueue", _row_of(tx, bot, outgoing, fingerprint, joined=joined))
     assert added is not None, "the key was looked up in this transaction"
     row_id = OutboxId(added)
+    if outgoing.files:
+        files.attach(tx, row_id, outgoing.files)
     if joined:
         lanes.join(tx, bot, outgoing.lane, outgoing.priority, row=row_id, due_ms=tx.now_ms())
     superseded = _replace(tx, bot, outgoing, row_id)
@@ -89,10 +94,36 @@ def enqueue(tx: Tx, bot: BotName, outgoing: Outgoing) -> Enqueued:
     )
 
 
+def _left_before(tx: Tx, bot: BotName, outgoing: Outgoing, row: Row) -> Enqueued:
+    """The row of this very call; it stands for the messages that were handed out last.
+
+    They are others when a turn that runs again says less or more before it, or what it once said.
+    """
+    row_id, placeholder = OutboxId(row["id"]), outgoing.placeholder
+    if placeholder is None or placeholder == row["placeholder"]:
+        return Enqueued(row_id, placeholder=row["placeholder"])
+    _free_places(tx, bot, placeholder, outgoing.items)
+    tx.run("outbox.set_placeholder", {"id": row_id, "placeholder": placeholder})
+    return Enqueued(row_id, placeholder=placeholder)
+
+
+def _free_places(tx: Tx, bot: BotName, first: int, items: int) -> None:
+    """Let no other row stand for these messages."""
+    places: Params = {"bot": bot, "first": first, "last": first - items + 1}
+    tx.run("outbox.give_up_placeholders", places)
+
+
 def enqueue_free(tx: Tx, bot: BotName, outgoing: Outgoing) -> Enqueued:
-    """Leave a call outside any turn; its placeholder is made from the row's own number."""
+    """Leave a call outside any turn; its placeholder is made from the row's own number.
+
+    So are those of the messages that it makes beyond the first, each one below the one before. A
+    call that was left before keeps what it has. Raises KeyTaken.
+    """
+    assert outgoing.items <= FREE_ITEMS_MAX, outgoing.items
     left = enqueue(tx, bot, outgoing)
-    placeholder = _FREE_PLACEHOLDERS_BELOW - left.id
+    if left.placeholder is not None:
+        return left
+    placeholder = _FREE_PLACEHOLDERS_BELOW - left.id * FREE_ITEMS_MAX
     tx.run("outbox.set_placeholder", {"id": left.id, "placeholder": placeholder})
     return replace(left, placeholder=placeholder)
 
@@ -134,6 +165,10 @@ def _row_of(
         "fallback": packed_fallback(outgoing.fallback),
         "placeholder": outgoing.placeholder,
         "attempts_max": outgoing.attempts_max,
+        "inbox_id": outgoing.inbox_id,
+        "follows": outgoing.follows,
+        "awaited": int(outgoing.awaited),
+        "tell": outgoing.tell,
         "now_ms": tx.now_ms(),
     }
 
@@ -225,14 +260,6 @@ def next_due_ms(tx: Tx, bot: BotName) -> int | None:
     return min((int(moment) for moment in moments if moment is not None), default=None)
 
 
-def resolve(tx: Tx, bot: BotName, placeholder: int) -> Resolution | None:
-    """What became of the message behind a placeholder; None when nothing is known of it."""
-    row = tx.row("outbox.resolve", {"bot": bot, "placeholder": placeholder})
-    if row is None:
-        return None
-    return Resolution(OutboxState(row["state"]), row["message_id"], row["doubt"])
-
-
 def move_lane(tx: Tx, bot: BotName, old_lane: str, *, new_lane: str, chat_id: int) -> int:
     """Address what waits for a chat that has moved to its new id; give the number of rows."""
     params: Params = {"bot": bot, "lane": old_lane, "to_lane": new_lane, "chat_id": chat_id}
@@ -243,8 +270,22 @@ def move_lane(tx: Tx, bot: BotName, old_lane: str, *, new_lane: str, chat_id: in
     return count
 
 
-def prune(tx: Tx, *, before_ms: int, limit: int) -> int:
-    """Forget up to `limit` rows that ended before `before_ms`, and their attempts."""
-    params = {"before_ms": before_ms, "limit": limit}
+def prune(tx: Tx, *, before_ms: int, limit: int) -> Forgotten:
+    """Forget up to `limit` rows that ended before `before_ms`, and what belongs to them.
+
+    What their placeholders stand for is kept. Rows count by the messages that they made.
+    """
+    ended = tx.rows("outbox.to_prune", {"before_ms": before_ms, "limit": limit})
+    rows: list[OutboxId] = []
+    items = 0
+    for row in ended:
+        items += row["items"]
+        if rows and items > limit:
+            break
+        rows.append(OutboxId(row["id"]))
+    message_ids.keep(tx, rows)
+    files.release(tx, rows)
+    params: Params = {"ids": json.dumps(rows)}
     tx.run("outbox.prune_attempts", params)
-    return tx.run("outbox.prune", params)
+    tx.run("outbox.prune", params)
+    return Forgotten(len(rows), maybe_more=len(rows) < len(ended) or len(ended) >= limit)

@@ -6,14 +6,18 @@ again, with the same parameters that python-telegram-bot would have sent.
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from types import MappingProxyType
 
 from storage.lifecycle import OnUncertain, Priority
 
 TELEGRAM = "telegram"
 """The channel of the Bot API; every other one is named in the configuration."""
+
+SETTINGS_LANE = "m:"
+"""The lane of all that has no chat and answers no query: mostly the bot's settings, in order."""
 
 _OTHER_CHANNEL = "x:"
 
@@ -48,6 +52,29 @@ class Fallback:
 
 
 @dataclass(frozen=True, slots=True)
+class FilePart:
+    """A file that goes with a call: the part of the form that carries it, and what it is.
+
+    `part` is the parameter's name, or the one that an `attach://` in another parameter names.
+    `sha256` is its content's, in hex, under which the content is kept (`storage/blobs.py`).
+    """
+
+    part: str
+    filename: str
+    mime: str
+    sha256: str
+    size_bytes: int = 0
+
+
+class Tell(StrEnum):
+    """Of which ends of a call the bot's own code is told."""
+
+    NOTHING = ""
+    FAILURES = "failures"
+    ALL = "all"
+
+
+@dataclass(frozen=True, slots=True)
 class Outgoing:
     """One call to make.
 
@@ -63,6 +90,13 @@ class Outgoing:
     of one message, only the later one is made; a `supersede_key` does the same by wish.
     What may take the reason away: `source` deleted (edited: with `cancel_on_edit`), a person who
     answered after `caused_at_ms`, `generation` (a draft's id) stopped.
+
+    `exclusive`: its key stands for this call and no other: who leaves another one under it is told
+    so, where else that would be a row of its own.
+
+    `files` go with it. `inbox_id`: the update to which it is due. `follows`: the placeholder of a
+    message without which it is not made. `awaited`: a handler waits for its answer. `tell`: of
+    which ends the bot is told. Of these only the files are part of what the call says.
     """
 
     method: str
@@ -85,6 +119,12 @@ class Outgoing:
     generation: str | None = None
     caused_at_ms: int | None = None
     fallback: Fallback | None = None
+    files: tuple[FilePart, ...] = ()
+    inbox_id: int | None = None
+    follows: int | None = None
+    awaited: bool = False
+    tell: Tell = Tell.NOTHING
+    exclusive: bool = False
 
 
 def chat_lane(
@@ -112,11 +152,14 @@ def query_lane(query_id: str) -> str:
     return f"q:{query_id}"
 
 
-def digest(method: str, params: Mapping[str, str]) -> str:
+def digest(method: str, params: Mapping[str, str], files: Sequence[FilePart] = ()) -> str:
     """Fingerprint what a call says, so that one key never silently stands for two calls."""
     told = hashlib.blake2b(digest_size=12)
-    for part in (method, *(piece for item in params.items() for piece in item)):
-        raw = part.encode("utf-8", "surrogatepass")
+    said = [method, *(piece for item in params.items() for piece in item)]
+    for file in sorted(files, key=lambda each: each.part):
+        said += [file.part, file.filename, file.mime, file.sha256]
+    for piece in said:
+        raw = piece.encode("utf-8", "surrogatepass")
         told.update(len(raw).to_bytes(4, "big"))
         told.update(raw)
     return told.hexdigest()

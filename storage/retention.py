@@ -7,33 +7,48 @@ a month must not have Telegram's next redelivery taken for a new question.
 
 from dataclasses import dataclass
 
-from storage import cooldowns, floods, inbox, outbox, pauses, withdrawals
+from storage import (
+    cooldowns,
+    files,
+    floods,
+    inbox,
+    message_ids,
+    outbox,
+    pauses,
+    turn_state,
+    withdrawals,
+)
 from storage.clock import Clock
 from storage.database import Tx
 
 BATCH_ROWS_MAX = 500
 _DAY_MS = 86_400_000
+BLOBS_MS_MIN = 3_600_000
+# A menu may stay at the top of a chat for months; each press of it counts anew.
+KEYBOARD_DAYS = 180
+"""How long what a keyboard's buttons stand for is kept after it was shown or last pressed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """How long finished rows are kept, in days."""
+    """How long finished rows are kept, in days; and what their placeholders stand for, after.
+
+    `blobs_ms`: how long the content of a file is kept for a row that may still come.
+    """
 
     inbox_days: int
     outbox_days: int
+    placeholders_days: int
+    blobs_ms: int = BLOBS_MS_MIN
 
 
 @dataclass(frozen=True, slots=True)
 class Pruned:
-    """How many rows one batch has forgotten."""
+    """How many rows one batch has forgotten; `maybe_more`: another one should follow."""
 
     updates: int
     calls: int
-
-    @property
-    def maybe_more(self) -> bool:
-        """Whether the batch was full, so that another one should follow."""
-        return max(self.updates, self.calls) >= BATCH_ROWS_MAX
+    maybe_more: bool
 
 
 def prune(tx: Tx, kept: Kept, clock: Clock) -> Pruned:
@@ -50,4 +65,12 @@ def prune(tx: Tx, kept: Kept, clock: Clock) -> Pruned:
         limit=BATCH_ROWS_MAX,
     )
     floods.prune(tx, before_ms=now_ms - kept.outbox_days * _DAY_MS, limit=BATCH_ROWS_MAX)
-    return Pruned(updates, calls)
+    ids = message_ids.prune(
+        tx, before_ms=now_ms - kept.placeholders_days * _DAY_MS, limit=BATCH_ROWS_MAX
+    )
+    names = files.prune_ids(tx, before_ms=now_ms - kept.outbox_days * _DAY_MS, limit=BATCH_ROWS_MAX)
+    keyboards = turn_state.prune_keyboards(
+        tx, before_ms=now_ms - KEYBOARD_DAYS * _DAY_MS, limit=BATCH_ROWS_MAX
+    )
+    is_full = max(updates, ids, names, keyboards) >= BATCH_ROWS_MAX
+    return Pruned(updates, calls.rows, maybe_more=is_full or calls.maybe_more)

@@ -12,6 +12,7 @@ from storage import lanes
 from storage.carriers import Row, columns
 from storage.database import Tx
 from storage.lifecycle import BotName, OutboxId, OutboxState
+from storage.sieve import ALL, Sieve
 
 
 class Decision(StrEnum):
@@ -97,12 +98,18 @@ def resolve(
     return _let_children_in(tx, tx.row("review.settle", params), row)
 
 
-def dead_list(tx: Tx, *, limit: int) -> Sequence[DeadCall]:
+def dead_list(tx: Tx, *, limit: int, sieve: Sieve = ALL) -> Sequence[DeadCall]:
     """Outgoing calls that were given up, newest first."""
     return [
         DeadCall(**columns(row, state=OutboxState))
-        for row in tx.rows("review.dead_list", {"limit": limit})
+        for row in tx.rows("review.dead_list", {**sieve.params(), "limit": limit})
     ]
+
+
+def dead_among(tx: Tx, sieve: Sieve, *, after_id: int, limit: int) -> Sequence[OutboxId]:
+    """The numbers of dead calls after `after_id`, in order."""
+    params = {**sieve.params(), "after_id": after_id, "limit": limit}
+    return [OutboxId(row["id"]) for row in tx.rows("review.dead_among", params)]
 
 
 def requeue(tx: Tx, row: OutboxId) -> bool:

@@ -38,16 +38,21 @@ from storage.secret import Secret, Token
 __all__ = [
     "BotOptions",
     "Limits",
+    "NoFile",
     "Reading",
     "Secret",
     "ServiceEnvironment",
     "Settings",
     "Token",
+    "Where",
+    "has_config_variable",
     "load",
     "service_environment",
 ]
 
 CONFIG_VARIABLE: Final = "FERRYMAN_CONFIG"
+SCRIPT_TOKEN: Final = ("bots", "main", "token")
+"""The key that a script's own token stands for where there is no configuration file."""
 SECRET_FILE_BYTES_MAX: Final = 64 << 10
 # Two while a secret is being changed: Telegram may still post with the older one.
 WEBHOOK_SECRETS_MAX: Final = 2
@@ -55,6 +60,23 @@ _TOKEN = re.compile(r"(\d+):[\w-]{30,}", re.ASCII)
 _WEBHOOK_SECRET = re.compile(r"[A-Za-z0-9_-]{1,256}")
 _BEARER_TOKEN = re.compile(r"[A-Za-z0-9._~+/=-]{8,}")
 _API_TOKEN = re.compile(r"[A-Za-z0-9._~+/=-]{16,}")
+
+
+@dataclass(frozen=True, slots=True)
+class NoFile:
+    """A bot that is configured by its own script and the environment: there is no file.
+
+    Paths are relative to `folder`. `token` is the bot's as its script has it and `base_url` the
+    address of its Bot API, "" where the script names none; what the environment says goes before.
+    """
+
+    folder: Path
+    token: Secret
+    base_url: str = ""
+
+
+Where = Path | NoFile
+"""Where the configuration is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +111,7 @@ def service_environment(environ: Mapping[str, str] | None = None) -> ServiceEnvi
     )
 
 
-def load(path: Path | None = None, environ: Mapping[str, str] | None = None) -> Settings:
+def load(path: Where | None = None, environ: Mapping[str, str] | None = None) -> Settings:
     """The configuration without any secret.
 
     `path` is what `--config` said, `environ` the process's environment unless given.
@@ -98,19 +120,28 @@ def load(path: Path | None = None, environ: Mapping[str, str] | None = None) -> 
     return Reading(path, environ).finish()
 
 
+def has_config_variable(environ: Mapping[str, str] | None = None) -> bool:
+    """Whether the environment names a configuration file."""
+    return bool((os.environ if environ is None else environ).get(CONFIG_VARIABLE))
+
+
 class Reading:
     """One reading of the configuration: ask for what is wanted, then `finish` tells all faults.
 
     Secrets are read from the values as given, so that a fault elsewhere does not hide theirs.
     """
 
-    def __init__(self, path: Path | None, environ: Mapping[str, str] | None = None) -> None:
+    def __init__(self, path: Where | None, environ: Mapping[str, str] | None = None) -> None:
         self._environ = dict(os.environ if environ is None else environ)
         self._faults: list[Fault] = []
         self._sources: dict[Key, str] = {}
         self._secret_variables: dict[Key, str] = {}
-        self._path = self._find(path)
+        self._folder = Path()
+        self._by_script: set[str] = set()
+        self._path = None if isinstance(path, NoFile) else self._find(path)
         self._values = self._read_file()
+        if isinstance(path, NoFile):
+            self._take_script(path)
         self._overlay()
         self._settings = self._validate()
 
@@ -203,9 +234,19 @@ class Reading:
         )
         return None
 
+    def _take_script(self, script: NoFile) -> None:
+        """Take what a script says of its bot for what the environment does not say."""
+        self._folder = script.folder
+        given = {SCRIPT_TOKEN: script.token.reveal(), ("telegram", "base_url"): script.base_url}
+        for key, value in given.items():
+            if value and variable_of(key) not in self._environ:
+                self._environ[variable_of(key)] = value
+                self._by_script.add(variable_of(key))
+
     def _read_file(self) -> dict[str, Any]:
         if self._path is None:
             return {}
+        self._folder = self._path.resolve().parent
         try:
             text = self._path.read_bytes().decode()
             values = tomllib.loads(text)
@@ -232,7 +273,10 @@ class Reading:
             if not variable.startswith(PREFIX) or variable == CONFIG_VARIABLE:
                 continue
             key = self._key_of(variable)
-            self._note(key, f"environment variable {variable}")
+            is_scripts = variable in self._by_script
+            self._note(
+                key, "the script's own" if is_scripts else f"environment variable {variable}"
+            )
             if is_secret(key):
                 self._secret_variables[key] = variable
                 # A bot may be given by the environment alone.
@@ -269,9 +313,8 @@ class Reading:
                 self._fault(key, say_expected(detail["type"], detail["msg"], key, detail["input"]))
             return None
         self._check(settings)
-        assert self._path is not None
-        base = self._path.resolve().parent
-        return settings.model_copy(update={"state_dir": base / settings.state_dir.expanduser()})
+        state_dir = self._folder / settings.state_dir.expanduser()
+        return settings.model_copy(update={"state_dir": state_dir})
 
     def _check(self, settings: Settings) -> None:
         """Look for what no single value can tell."""
@@ -345,11 +388,10 @@ class Reading:
         return text
 
     def _secret_path(self, file: str) -> Path:
-        assert self._path is not None
         directory = self._environ.get("CREDENTIALS_DIRECTORY", "")
         if directory and (Path(directory) / file).exists():
             return Path(directory) / file
-        return self._path.resolve().parent / Path(file).expanduser()
+        return self._folder / Path(file).expanduser()
 
 
 def _file_key(key: Key) -> Key:

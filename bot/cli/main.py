@@ -17,6 +17,7 @@ from bot.cli import (
     cancel,
     check,
     dead,
+    exec,  # noqa: A004  # it is called so
     floods,
     migrate,
     pause,
@@ -43,6 +44,7 @@ examples:
   ferryman check --config ferryman.toml    is everything set up, and what would run
   ferryman run --config ferryman.toml      all three roles in one process
   ferryman run --polling                   the same where Telegram can't reach this machine
+  ferryman exec bot.py                     a python-telegram-bot script, unchanged
   ferryman webhook set                     tell Telegram where to post updates
   ferryman status                          what waits, what cools, what needs a person
   ferryman send --bot main --chat 5 --text "Backup done" --key backup-2026-08-24
@@ -96,7 +98,7 @@ def parser() -> Parser:
     commands = Commands(root)
     looking = (status, queue, floods, show)
     acting = (send, cancel, answered, pause, review, dead)
-    for group in (roles, check, migrate, webhook, *looking, *acting):
+    for group in (roles, exec, check, migrate, webhook, *looking, *acting):
         group.add(commands)
     return root
 

@@ -7,9 +7,8 @@ transport would be larger, slower to start, and nearer to a token than the inter
 import asyncio
 import os
 from argparse import Namespace
-from collections.abc import Callable, Mapping
-from dataclasses import replace
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
 from bot.cli.ground import config_of, put_plainly
@@ -22,10 +21,12 @@ from storage import telemetry
 from storage.clock import SystemClock
 from storage.database import is_sound, library_version
 from storage.errors import ConfigurationError, Fault, FerrymanError, StorageError
-from storage.settings import ServiceEnvironment, Settings
+from storage.lifecycle import BotName
+from storage.settings import ServiceEnvironment, Settings, Where
 from storage.telemetry import event
 
 if TYPE_CHECKING:
+    from bot.turns.loading import Ready
     from sender.settings import SenderSettings
 
 T = TypeVar("T")
@@ -47,13 +48,11 @@ def add(commands: Commands) -> None:
 def _web(given: Namespace) -> int:
     settings = load_web(config_of(given))
     _begin("web", settings.settings, settings.service, settings.secret_values())
-    return _serve(settings.settings, {"web": _web_role(settings)})
+    return _code(_serve(settings.settings, {"web": _web_role(settings)}))
 
 
 def _worker(given: Namespace) -> int:
-    settings = load_worker(config_of(given))
-    _begin("worker", settings.settings, settings.service, settings.secret_values())
-    return _serve(settings.settings, {"worker": _worker_role(settings)})
+    return _code(serve_worker(config_of(given)))
 
 
 def _sender(given: Namespace) -> int:
@@ -63,16 +62,45 @@ def _sender(given: Namespace) -> int:
     _begin("sender", settings.settings, settings.service, settings.secret_values())
     asked = asyncio.Event()
     role = _sender_role(settings, config_of(given), asked)
-    return _serve(settings.settings, {"sender": role}, on_hangup=asked.set)
+    return _code(_serve(settings.settings, {"sender": role}, on_hangup=asked.set))
 
 
 def _run(given: Namespace) -> int:
+    return _code(serve_all(config_of(given), is_polling=given.polling))
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """What a script has handed over: one bot's application, and where it is to run.
+
+    `kinds`: the kinds of updates that it wants; none named means Telegram's default.
+    """
+
+    bot: BotName
+    application: "Ready"
+    kinds: Sequence[str]
+    loop: asyncio.AbstractEventLoop
+
+
+def serve_worker(config: Where | None, script: Script | None = None) -> Sequence[Failure]:
+    """Run the worker; with a script, only for its bot. What went wrong has been told."""
+    settings = _for_script(load_worker(config), script)
+    _begin("worker", settings.settings, settings.service, settings.secret_values())
+    return _serve(settings.settings, {"worker": _worker_role(settings, script)}, script=script)
+
+
+def serve_all(
+    config: Where | None, *, is_polling: bool, script: Script | None = None
+) -> Sequence[Failure]:
+    """Run all roles in this process; with a script, handlers and polling only for its bot.
+
+    What went wrong has been told. Raises ConfigurationError with the faults of all.
+    """
     from sender.settings import load_sender
 
-    config = config_of(given)
     faults: dict[Fault, None] = {}
-    web = _loaded(faults, lambda: load_web(config, webhook="unused" if given.polling else "served"))
-    worker = _loaded(faults, lambda: load_worker(config))
+    web = _loaded(faults, lambda: load_web(config, webhook="unused" if is_polling else "served"))
+    worker = _loaded(faults, lambda: _for_script(load_worker(config), script))
     sender = _loaded(faults, lambda: load_sender(config))
     if web is None or worker is None or sender is None:
         raise ConfigurationError(list(faults))
@@ -84,12 +112,19 @@ def _run(given: Namespace) -> int:
     asked = asyncio.Event()
     roles = {
         "web": _web_role(web),
-        "worker": _worker_role(worker),
+        "worker": _worker_role(worker, script),
         "sender": _sender_role(sender, config, asked),
     }
-    if given.polling:
-        roles["poller"] = _poller_role(worker)
-    return _serve(web.settings, roles, on_hangup=asked.set)
+    if is_polling:
+        roles["poller"] = _poller_role(worker, () if script is None else script.kinds)
+    return _serve(web.settings, roles, on_hangup=asked.set, script=script)
+
+
+def _for_script(worker: WorkerSettings, script: Script | None) -> WorkerSettings:
+    """A script brings the handlers of one bot; those of others are not its business."""
+    if script is None:
+        return worker
+    return replace(worker, tokens={script.bot: worker.tokens[script.bot]})
 
 
 def _loaded(faults: dict[Fault, None], load: Callable[[], T]) -> T | None:
@@ -116,11 +151,19 @@ def _begin(role: str, settings: Settings, service: ServiceEnvironment, secrets: 
 
 
 def _serve(
-    settings: Settings, roles: Mapping[str, Role], on_hangup: Callable[[], None] | None = None
-) -> int:
-    failures = run_until_signal(roles, SystemClock(), on_hangup)
+    settings: Settings,
+    roles: Mapping[str, Role],
+    on_hangup: Callable[[], None] | None = None,
+    script: Script | None = None,
+) -> Sequence[Failure]:
+    loop = None if script is None else script.loop
+    failures = run_until_signal(roles, SystemClock(), on_hangup, loop)
     for failure in failures:
         _tell(settings, failure)
+    return failures
+
+
+def _code(failures: Sequence[Failure]) -> int:
     return EXIT_FAILED if failures else 0
 
 
@@ -141,19 +184,20 @@ def _web_role(settings: WebSettings) -> Role:
     return lambda stop: run_web(settings, clock=SystemClock(), stop=stop)
 
 
-def _worker_role(settings: WorkerSettings) -> Role:
+def _worker_role(settings: WorkerSettings, script: Script | None = None) -> Role:
     from bot.turns.app import run_worker
 
-    return lambda stop: run_worker(settings, clock=SystemClock(), stop=stop)
+    ready = {} if script is None else {script.bot: script.application}
+    return lambda stop: run_worker(settings, clock=SystemClock(), stop=stop, handed_over=ready)
 
 
-def _poller_role(settings: WorkerSettings) -> Role:
+def _poller_role(settings: WorkerSettings, kinds: Sequence[str]) -> Role:
     from bot.turns.polling import run_polling
 
-    return lambda stop: run_polling(settings, clock=SystemClock(), stop=stop)
+    return lambda stop: run_polling(settings, clock=SystemClock(), stop=stop, kinds=kinds)
 
 
-def _sender_role(settings: "SenderSettings", config: Path | None, asked: asyncio.Event) -> Role:
+def _sender_role(settings: "SenderSettings", config: Where | None, asked: asyncio.Event) -> Role:
     """The sender; it reads the configuration again when `asked` is set, for the limits in it."""
     from sender.app import run_sender
     from sender.rereading import Rereading

@@ -32,13 +32,17 @@ class Failure:
 
 
 def run_until_signal(
-    roles: Mapping[str, Role], clock: Clock, on_hangup: Callable[[], None] | None = None
+    roles: Mapping[str, Role],
+    clock: Clock,
+    on_hangup: Callable[[], None] | None = None,
+    loop: asyncio.AbstractEventLoop | None = None,
 ) -> Sequence[Failure]:
     """Run the roles to their end; what went wrong, nothing when all ended in order.
 
     `on_hangup` is called at each SIGHUP; without it that signal ends the process, as it does any.
+    `loop` is the one to run in, which is closed at the end; otherwise one is made.
     """
-    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+    with asyncio.Runner(loop_factory=loop_factory() if loop is None else lambda: loop) as runner:
         failures = runner.run(_heeding(on_hangup, together(roles, clock)))
     # The loop has given the signals back; one more must not turn an end in order into a kill.
     for number in SIGNALS if on_hangup is None else (*SIGNALS, signal.SIGHUP):
@@ -146,7 +150,7 @@ def _leaves(error: BaseException) -> Iterator[BaseException]:
         yield error
 
 
-def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     """The faster event loop where it is installed, else the standard library's."""
     try:
         import uvloop

@@ -9,7 +9,7 @@ import asyncio
 from argparse import Namespace
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -19,6 +19,7 @@ from bot.cli.output import Outcome, say, say_json, say_outcomes
 from bot.cli.parser import EXIT_FAILED, Commands, Parser, add_json
 from bot.cli.text import counted, facts, moment, or_dash, printable, since
 from storage import bots
+from storage import settings as configuration
 from storage.clock import SystemClock
 from storage.database import Database, Tx
 from storage.errors import (
@@ -28,7 +29,7 @@ from storage.errors import (
     TelegramUnreachable,
 )
 from storage.lifecycle import BotName
-from storage.settings import Secret, Settings, Token
+from storage.settings import Secret, Settings, Token, Where
 from storage.telemetry import redact
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ class Post:
     token: Token
     url: str
     secret: Secret | None
+    kinds: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,11 +102,24 @@ def _add_drop_pending(parser: Parser) -> None:
 
 
 def _set(given: Namespace) -> int:
-    settings = settings_of(given)
-    posts = _compared(given, settings)
+    config = config_of(given)
+    settings = configuration.load(config)
+    posts = _compared(config, settings, given.bots)
     bring_forward(settings)
     act = partial(_set_one, drop_pending=given.drop_pending)
     return say_outcomes(asyncio.run(_each(settings, posts, act)))
+
+
+def set_for(config: Where | None, bot: BotName, kinds: Sequence[str]) -> Sequence[Outcome]:
+    """Have one bot's updates of these kinds posted here, as a script's `run_webhook` wants it.
+
+    Raises ConfigurationError, also when web.public_url is not set.
+    """
+    settings = configuration.load(config)
+    (post,) = _compared(config, settings, [bot])
+    bring_forward(settings)
+    act = partial(_set_one, drop_pending=False)
+    return asyncio.run(_each(settings, [replace(post, kinds=tuple(kinds))], act))
 
 
 def _delete(given: Namespace) -> int:
@@ -115,7 +130,8 @@ def _delete(given: Namespace) -> int:
 
 def _info(given: Namespace) -> int:
     settings = settings_of(given)
-    posts = _compared(given, settings) if settings.web.public_url else _uncompared(given)
+    is_compared = bool(settings.web.public_url)
+    posts = _compared(config_of(given), settings, given.bots) if is_compared else _uncompared(given)
     found = asyncio.run(_look(settings, posts))
     if given.json:
         say_json({"bots": found})
@@ -135,7 +151,7 @@ def _uncompared(given: Namespace) -> Sequence[Post]:
     ]
 
 
-def _compared(given: Namespace, settings: Settings) -> Sequence[Post]:
+def _compared(config: Where | None, settings: Settings, named: Sequence[str]) -> Sequence[Post]:
     """What each bot's webhook should be.
 
     Raises ConfigurationError, also when web.public_url is not set.
@@ -147,7 +163,7 @@ def _compared(given: Namespace, settings: Settings) -> Sequence[Post]:
         expected = 'expected the address that Telegram is to post to: "https://bot.example.org"'
         faults.append(Fault("web.public_url", "missing", expected))
     try:
-        wanted = load_webhook(config_of(given))
+        wanted = load_webhook(config)
     except ConfigurationError as error:
         raise ConfigurationError([*faults, *error.faults]) from error
     if faults:
@@ -160,7 +176,7 @@ def _compared(given: Namespace, settings: Settings) -> Sequence[Post]:
             f"{settings.web.public_url}/telegram/{name}",
             wanted.secrets[name][0],
         )
-        for name in bots_of(settings, given.bots)
+        for name in bots_of(settings, named)
     ]
 
 
@@ -189,7 +205,7 @@ async def _set_one(
     assert database is not None, "the database was brought forward"
     assert post.secret is not None, "what is set was compared"
     bound = await database.write(partial(bots.bind, name=post.bot, bot_id=post.token.bot_id))
-    wanted = Wanted(post.url, post.secret)
+    wanted = Wanted(post.url, post.secret, post.kinds)
     info = await desk.info()
     found = differences(info, wanted, fingerprint=bound.webhook_fingerprint)
     if not found and not drop_pending:

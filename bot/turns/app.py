@@ -8,13 +8,16 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from types import MappingProxyType
 from typing import Final
 
 from telegram.request import BaseRequest
 
 from bot.settings import WorkerSettings
+from bot.turns import local_paths
+from bot.turns.adopted import Berth
 from bot.turns.alias import reading_request
-from bot.turns.loading import load_handlers
+from bot.turns.loading import Source, load_handlers
 from bot.turns.serving import BotTurns, Ground
 from bot.turns.worker import Signals
 from storage import heartbeats
@@ -24,6 +27,7 @@ from storage.database import Connector, Database, connect, opened, require_sound
 from storage.doorbell import Doorbell
 from storage.failpoint import Failpoints
 from storage.heartbeats import RoleState
+from storage.lifecycle import BotName
 from storage.migrate import migrate
 from storage.notify import Notifier
 from storage.settings import Token
@@ -49,16 +53,16 @@ async def run_worker(
     clock: Clock,
     stop: asyncio.Event,
     world: World | None = None,
+    handed_over: Mapping[BotName, Source] = MappingProxyType({}),
 ) -> None:
     """Run the worker until `stop` is set; what runs then is finished or handed back within 20 s.
 
+    `handed_over` has the bots whose application a script has built: nothing is loaded for them.
     Raises ConfigurationError for handlers that can't be loaded, IdentityChanged for a token of
-    another bot, StorageError, and what ended a turn by accident.
+    another bot, UnsupportedLibrary, StorageError, and what ended a turn by accident.
     """
     world = world or World()
-    registers = {
-        bot: load_handlers(bot, settings.settings.bots[bot].handlers) for bot in settings.tokens
-    }
+    sources = {bot: handed_over.get(bot) or _load(settings, bot) for bot in settings.tokens}
     require_sound_sqlite(accept_affected=settings.settings.storage.accept_affected_sqlite)
     path = settings.settings.database_path
     failpoints = Failpoints(settings.settings.testing.failpoint)
@@ -70,12 +74,18 @@ async def run_worker(
         try:
             role = _Role(settings, db, clock, bell, stop)
             turns = [
-                BotTurns(role.ground, bot, settings.tokens[bot], register, reading=world.reading)
-                for bot, register in registers.items()
+                BotTurns(role.ground, bot, settings.tokens[bot], source, reading=world.reading)
+                for bot, source in sources.items()
             ]
-            await role.run(turns)
+            with local_paths.guarded(local_files=settings.settings.worker.local_files):
+                await role.run(turns)
         finally:
             bell.close()
+
+
+def _load(settings: WorkerSettings, bot: BotName) -> Source:
+    berth = Berth(bot, settings.tokens[bot], settings.settings.telegram.base_url)
+    return load_handlers(bot, settings.settings.bots[bot].handlers, berth)
 
 
 class _Role:

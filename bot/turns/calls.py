@@ -1,43 +1,40 @@
-"""What becomes of a Bot API call that a handler makes: a row, and the answer it gets at once.
+"""What becomes of a Bot API call that a handler makes: a row.
 
-Pure: no clock, no network, no database. The row says what python-telegram-bot would have sent; the
-answer says what Telegram would have answered, as far as that can be known before it is asked.
+Pure: no clock, no network, no database. The row says what python-telegram-bot would have sent; what
+the caller is told at once is in `bot/turns/answers.py`.
 """
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
-from typing import Any, Final, assert_never
+from typing import Final, assert_never
 
+from bot.turns.classes import CallClass, class_of, is_awaited
 from bot.turns.turn import Json
 from bot.turns.wishes import Send
-from storage.lifecycle import OnUncertain, Priority
-from storage.methods import METHODS, CallKind, MethodFacts, items_of, says_something
-from storage.outgoing import Fallback, Outgoing, Source, chat_lane, coalesce_key, query_lane
-
-CAPTURED: Final[Mapping[str, MethodFacts]] = MappingProxyType(
-    {
-        method: METHODS[method]
-        for method in (
-            "sendMessage",
-            "editMessageText",
-            "editMessageReplyMarkup",
-            "deleteMessage",
-            "sendChatAction",
-            "sendMessageDraft",
-            "answerCallbackQuery",
-            "answerInlineQuery",
-            "answerShippingQuery",
-            "answerPreCheckoutQuery",
-            "answerChatJoinRequestQuery",
-        )
-    }
+from storage.lifecycle import InboxId, OnUncertain, Priority
+from storage.methods import (
+    CallKind,
+    MethodFacts,
+    Returns,
+    items_of,
+    message_count,
+    method_facts,
+    says_something,
 )
-"""What a handler may leave as a row: the deferrable methods whose answer `answer_of` makes up."""
+from storage.outgoing import (
+    SETTINGS_LANE,
+    Fallback,
+    FilePart,
+    Outgoing,
+    Source,
+    Tell,
+    chat_lane,
+    coalesce_key,
+    query_lane,
+)
 
-# Supergroups and channels have ids below this, plain groups above (Bot API, dialog ids).
-_SUPERGROUPS_BELOW: Final = -1_000_000_000_000
+# Of a method newer than our table: paced like a message, and not repeated by itself.
+_UNKNOWN: Final = MethodFacts(CallKind.SEND, idempotent=False, returns=Returns.OTHER)
 _NO_WISH: Final = Send()
 
 
@@ -45,6 +42,7 @@ _NO_WISH: Final = Send()
 class Rules:
     """What holds for calls that wish nothing else.
 
+    `cancel_on_edit`: when the message that is answered is edited meanwhile, the answer is not said.
     `late_as_message`: what a pressed button's answer says is said in the chat when it is too late
     for an answer.
     """
@@ -53,20 +51,42 @@ class Rules:
     bulk_ttl_ms: int
     on_uncertain: OnUncertain
     late_as_message: bool = False
+    cancel_on_edit: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One deferrable call as it was made. `params` are the form fields, in order."""
+    """One call as it was made. `params` are the form fields, in order; `files` go with them."""
 
     method: str
     params: Mapping[str, str]
     wish: Send = _NO_WISH
+    files: tuple[FilePart, ...] = ()
 
     @property
     def facts(self) -> MethodFacts:
         """What is known of its method."""
-        return CAPTURED[self.method]
+        return method_facts(self.method) or _UNKNOWN
+
+    @property
+    def is_once(self) -> bool:
+        """Whether it may never be made twice, whatever is wished."""
+        return class_of(self.method) is CallClass.NEVER_REPEATED
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether its caller waits for Telegram's own answer."""
+        return self.wish.wait or is_awaited(self.method)
+
+    @property
+    def is_ephemeral(self) -> bool:
+        """Whether it shows for seconds only, and is tried once."""
+        return class_of(self.method) is CallClass.EPHEMERAL
+
+    @property
+    def placeholders(self) -> int:
+        """How many messages its caller is told of before they exist."""
+        return 0 if self.is_awaited else message_count(self.method, self.params)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,13 +101,24 @@ class Occasion:
     heard_at_ms: int
     source: Source | None = None
     update: Json | None = None
+    inbox_id: InboxId | None = None
+    tell: Tell = Tell.NOTHING
 
 
-def row_of(
-    call: Call, rules: Rules, occasion: Occasion, *, key: str, placeholder: int | None
-) -> Outgoing:
+@dataclass(frozen=True, slots=True)
+class Name:
+    """What a call is called: by its cause, and the first of its messages before it exists.
+
+    `follows`: the placeholder of a message without which the call is not made.
+    """
+
+    key: str
+    placeholder: int | None = None
+    follows: int | None = None
+
+
+def row_of(call: Call, rules: Rules, occasion: Occasion, name: Name) -> Outgoing:
     """The row that this call becomes."""
-    facts = call.facts
     wish = call.wish
     lane = _lane(call)
     source = _source(call, occasion, lane)
@@ -95,21 +126,29 @@ def row_of(
         method=call.method,
         params=call.params,
         lane=lane,
-        key=key,
+        key=name.key if wish.key is None else f"key:{wish.key}",
         chat_id=_number(call.params.get("chat_id")),
         priority=Priority(wish.urgency),
         on_uncertain=_on_uncertain(call, rules),
         expires_at_ms=_expires_at_ms(call, rules, occasion),
+        not_before_ms=wish.not_before_ms(occasion.now_ms) or 0,
         supersede_key=_supersede_key(call, lane),
-        placeholder=placeholder if facts.returns_message else None,
-        attempts_max=1 if facts.kind is CallKind.ACTION else None,
+        placeholder=name.placeholder if call.placeholders else None,
+        attempts_max=1 if call.is_ephemeral or call.is_once else None,
         items=items_of(call.method, call.params),
         coalesce_key=coalesce_key(call.method, call.params, lane),
         source=source,
-        cancel_on_edit=wish.cancel_on_edit and source is not None,
+        cancel_on_edit=_is_cancelled_on_edit(call, rules) and source is not None,
         generation=_generation(call),
         caused_at_ms=occasion.heard_at_ms,
         fallback=_fallback(call, rules, occasion),
+        files=call.files,
+        inbox_id=occasion.inbox_id,
+        follows=name.follows,
+        awaited=call.is_awaited,
+        # Who waits for the answer is told by it.
+        tell=Tell.NOTHING if call.is_awaited else occasion.tell,
+        exclusive=wish.key is not None or call.is_once,
     )
 
 
@@ -117,9 +156,10 @@ def _lane(call: Call) -> str:
     if call.facts.query is not None:
         return query_lane(call.params.get(call.facts.query, ""))
     chat = call.params.get("chat_id")
-    if chat is None:
-        return f"i:{call.params.get('inline_message_id', '')}"
-    return chat_lane(chat, call.params.get("business_connection_id"))
+    if chat is not None:
+        return chat_lane(chat, call.params.get("business_connection_id"))
+    inline = call.params.get("inline_message_id")
+    return SETTINGS_LANE if inline is None else f"i:{inline}"
 
 
 def _supersede_key(call: Call, lane: str) -> str | None:
@@ -145,17 +185,25 @@ def _generation(call: Call) -> str | None:
     return call.params.get("draft_id")
 
 
+def _is_cancelled_on_edit(call: Call, rules: Rules) -> bool:
+    wished = call.wish.cancel_on_edit
+    return rules.cancel_on_edit if wished is None else wished
+
+
 def _on_uncertain(call: Call, rules: Rules) -> OnUncertain:
+    if call.is_once:
+        return OnUncertain.HOLD
+    if call.is_ephemeral:
+        return OnUncertain.DROP
     if call.wish.on_uncertain is not None:
         return OnUncertain(call.wish.on_uncertain)
-    if call.facts.kind is CallKind.ACTION:
-        return OnUncertain.DROP
     return OnUncertain.RESEND if call.facts.idempotent else rules.on_uncertain
 
 
 def _expires_at_ms(call: Call, rules: Rules, occasion: Occasion) -> int | None:
     wished_ms = call.wish.expires_in_ms
-    wished_at_ms = None if wished_ms is None else occasion.now_ms + wished_ms
+    from_ms = call.wish.not_before_ms(occasion.now_ms) or 0
+    wished_at_ms = None if wished_ms is None else max(occasion.now_ms, from_ms) + wished_ms
     if call.facts.kind is CallKind.ANSWER:
         # Telegram waits no longer, whatever is wished.
         ends_at_ms = occasion.heard_at_ms + _window_ms(call)
@@ -167,7 +215,7 @@ def _expires_at_ms(call: Call, rules: Rules, occasion: Occasion) -> int | None:
         return None
     # A reply grows old with its question, however late a worker came to it.
     is_reply = call.facts.kind is not CallKind.ACTION and call.wish.urgency != "bulk"
-    return (occasion.heard_at_ms if is_reply else occasion.now_ms) + ttl_ms
+    return max(occasion.heard_at_ms if is_reply else occasion.now_ms, from_ms) + ttl_ms
 
 
 def _ttl_ms(call: Call, rules: Rules) -> int | None:
@@ -177,8 +225,9 @@ def _ttl_ms(call: Call, rules: Rules) -> int | None:
         case CallKind.SEND | CallKind.EDIT | CallKind.MARK:
             return rules.bulk_ttl_ms if call.wish.urgency == "bulk" else rules.reply_ttl_ms
         case CallKind.DELETE | CallKind.MANAGE:
-            # Not to be seen now is not to be seen later either; a setting holds until changed.
-            return None
+            # Not to be seen now is not to be seen later either; a setting holds until changed. But
+            # what somebody waits for is worth nothing when he is gone.
+            return rules.reply_ttl_ms if call.is_awaited else None
         case CallKind.ANSWER | CallKind.ACTION:
             return _window_ms(call)
         case _:
@@ -241,83 +290,6 @@ def _place_of_press(query_id: str | None, update: Json | None) -> _Place | None:
     if "direct_messages_topic" in message:
         params["direct_messages_topic_id"] = str(message["direct_messages_topic"]["topic_id"])
     return _Place(int(chat["id"]), str(chat["type"]), params)
-
-
-def answer_of(call: Call, me: Json, occasion: Occasion, *, placeholder: int | None) -> object:
-    """The `result` that the caller gets: a Message with what is known of it, or True.
-
-    `me` is the bot's own user, who speaks.
-    """
-    kind = call.facts.kind
-    match kind:
-        case CallKind.SEND:
-            assert placeholder is not None, call.method
-            return _message(call.params, me, occasion, message_id=placeholder)
-        case CallKind.EDIT:
-            message_id = _number(call.params.get("message_id"))
-            if message_id is None or "chat_id" not in call.params:
-                return True
-            message = _message(call.params, me, occasion, message_id=message_id)
-            return {**message, "edit_date": occasion.now_ms // 1000}
-        case CallKind.DELETE | CallKind.ANSWER | CallKind.ACTION | CallKind.MARK | CallKind.MANAGE:
-            return True
-        case _:
-            assert_never(kind)
-
-
-def _message(
-    params: Mapping[str, str], me: Json, occasion: Occasion, *, message_id: int
-) -> dict[str, Any]:
-    """A Message that leads what is said next to the same chat, topic and connection."""
-    message: dict[str, Any] = {
-        "message_id": message_id,
-        "date": occasion.now_ms // 1000,
-        "chat": _chat(params["chat_id"], occasion.update),
-        "from": me,
-    }
-    for name in ("text", "business_connection_id"):
-        if name in params:
-            message[name] = params[name]
-    if "entities" in params:
-        message["entities"] = json.loads(params["entities"])
-    if "inline_keyboard" in params.get("reply_markup", ""):
-        message["reply_markup"] = json.loads(params["reply_markup"])
-    if "message_thread_id" in params:
-        message["message_thread_id"] = int(params["message_thread_id"])
-        message["is_topic_message"] = True
-    if "direct_messages_topic_id" in params:
-        topic_id = int(params["direct_messages_topic_id"])
-        message["direct_messages_topic"] = {"topic_id": topic_id}
-    return message
-
-
-def _chat(text: str, update: Json | None) -> Json:
-    chat_id = _number(text)
-    if chat_id is None:
-        # Its number is not known here. Under its name it can be written to all the same, so that
-        # what is done with this message reaches the right chat.
-        return {"id": text, "type": "channel", "username": text.removeprefix("@")}
-    if update is not None and (told := _chat_in(update, chat_id)) is not None:
-        return told
-    if chat_id > 0:
-        return {"id": chat_id, "type": "private"}
-    return {
-        "id": chat_id,
-        "type": "supergroup" if chat_id < _SUPERGROUPS_BELOW else "group",
-        "title": "",
-    }
-
-
-def _chat_in(update: Json, chat_id: int) -> Json | None:
-    """The chat as the update tells of it: the library has read that already."""
-    for content in update.values():
-        if not isinstance(content, dict):
-            continue
-        for origin in (content, content.get("message")):
-            chat = origin.get("chat") if isinstance(origin, dict) else None
-            if isinstance(chat, dict) and chat.get("id") == chat_id and "type" in chat:
-                return chat
-    return None
 
 
 def _number(text: str | None) -> int | None:

@@ -12,6 +12,7 @@ from typing import Final, TypeVar, assert_never
 
 from bot.turns import facts
 from bot.turns.facts import ChatChange, ChatFact
+from bot.turns.outside import tell_left
 from bot.turns.turn import Effect, Phase
 from storage import inbox, leases, outbox, turn_state
 from storage.clock import Clock
@@ -19,6 +20,7 @@ from storage.database import Database, Tx
 from storage.errors import DiskFull, ReadOnly, StorageBusy, StorageError
 from storage.inbox import InboxItem
 from storage.leases import Lease
+from storage.lifecycle import BotName
 from storage.outgoing import Outgoing
 from storage.telemetry import event
 
@@ -96,12 +98,21 @@ async def insist(db: Database, clock: Clock, work: Callable[[Tx], T], *, point: 
             wait_ms = min(wait_ms * 2, RETRY_MS_MAX)
 
 
-def _commit(lease: Lease, item: InboxItem, harvest: Harvest, tx: Tx) -> Committed:
+def leave(tx: Tx, lease: Lease, bot: BotName, harvest: Harvest) -> Sequence[outbox.Enqueued]:
+    """Write what a turn said, wished and remembered, whatever it was run for.
+
+    Raises LeaseLost when another worker owns the bot.
+    """
     leases.require(tx, lease)
-    rows = [outbox.enqueue(tx, item.bot, row) for row in harvest.rows]
+    rows = [outbox.enqueue(tx, bot, row) for row in harvest.rows]
     for effect in harvest.effects:
-        effect(tx, item.bot)
-    turn_state.save(tx, item.bot, harvest.changes)
+        effect(tx, bot)
+    turn_state.save(tx, bot, harvest.changes)
+    return rows
+
+
+def _commit(lease: Lease, item: InboxItem, harvest: Harvest, tx: Tx) -> Committed:
+    rows = leave(tx, lease, item.bot, harvest)
     chat = _NO_CHANGE
     if harvest.fact is not None:
         heard_at_ms = item.received_at_ms
@@ -117,24 +128,7 @@ def _commit(lease: Lease, item: InboxItem, harvest: Harvest, tx: Tx) -> Committe
 
 
 def _tell(item: InboxItem, harvest: Harvest, committed: Committed) -> None:
-    for index, (row, left) in enumerate(zip(harvest.rows, committed.rows, strict=True)):
-        if left.changed and left.fresh:
-            event(
-                "keys.digest_changed",
-                bot=item.bot,
-                inbox_id=item.id,
-                phase=int(harvest.phase),
-                index=index,
-                method=row.method,
-                outbox_id=left.id,
-            )
-        if left.superseded:
-            event(
-                "outbox.superseded",
-                bot=item.bot,
-                by_outbox_id=left.id,
-                count=len(left.superseded),
-            )
+    tell_left(item.bot, harvest.rows, committed.rows)
     if harvest.fact is not None:
         facts.tell(item.bot, harvest.fact, committed.chat)
     match harvest.ending:

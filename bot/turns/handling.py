@@ -17,14 +17,16 @@ from telegram import Update
 from bot.turns import failures
 from bot.turns.application import TurnApplication
 from bot.turns.committing import Buried, Done, Harvest, commit, insist
+from bot.turns.entries import Conflict
 from bot.turns.facts import fact_of, source_of
 from bot.turns.memory import Recalled
 from bot.turns.running import Finished, Hung, Outcome, Raised, run
-from bot.turns.turn import Json, Phase, Turn
+from bot.turns.scopes import Scopes
+from bot.turns.turn import Json, Phase, Turn, update_cause
 from storage import inbox, leases
 from storage.clock import Clock
 from storage.database import Database, Tx
-from storage.errors import FerrymanError
+from storage.errors import LeaseLost, StorageError
 from storage.failpoint import Failpoints
 from storage.inbox import InboxItem
 from storage.leases import Lease
@@ -67,7 +69,7 @@ class _Case:
 
 
 @dataclass(frozen=True, slots=True)
-class _Turned:
+class Turned:
     """How a turn ended, what it leaves if it ended well, and what it still has in hand."""
 
     turn: Turn
@@ -94,12 +96,20 @@ class Handling:
 
         Raises LeaseLost, with nothing of it kept, when another worker owns the bot.
         """
+        shared = self.application.shared
+        return await shared.until_settled(
+            partial(self._handle, item, lease), partial(_conflicted, item)
+        )
+
+    async def _handle(self, item: InboxItem, lease: Lease) -> Finish | Again:
         self.failpoints.reach("worker.claimed")
         if item.claims > failures.CLAIMS_MAX:
             reason = f"its worker ended {failures.CLAIMS_MAX} times while it had it in hand"
             return await self._end(item, lease, Harvest(Buried(reason, None)))
         try:
-            raw, update = self._read(item)
+            raw, update = await self.read(item.body)
+        except StorageError:
+            raise
         except Exception as unread:  # noqa: BLE001  # whatever the library's parser raises is the reason
             _event("turn.unparsed", item, error=unread)
             reason = f"python-telegram-bot can't read it: {describe(unread)}"
@@ -113,68 +123,93 @@ class Handling:
             case Finished():
                 return await self._keep(case, turned)
             case Raised(error):
-                self._roll_back(turned)
+                self.roll_back(turned)
                 return await self._failed(case, error)
             case Hung(where):
-                self._roll_back(turned)
+                self.roll_back(turned)
                 return await self._hung(case, where)
             case _:
                 assert_never(turned.outcome)
 
-    def _read(self, item: InboxItem) -> tuple[Json, Update]:
-        raw = json.loads(item.body)
+    async def read(self, body: bytes) -> tuple[Json, Update]:
+        """An update as Telegram sent it, and as the library reads it; raises what that raises.
+
+        Raises StorageError when what its buttons stand for can't be looked up.
+        """
+        raw = json.loads(body)
         update = Update.de_json(raw, self.application.bot)
-        if self.application.bot.callback_data_cache is not None:
+        if self.application.keyboards is not None:
+            await self.application.keyboards.load(update)
             # The library does this where it receives updates itself; here nobody else would.
             self.application.bot.insert_callback_data(update)
         return raw, update
 
-    async def _turn(self, case: _Case, phase: Phase, work: Work) -> _Turned:
+    async def _turn(self, case: _Case, phase: Phase, work: Work) -> Turned:
         """Run handlers with their memories laid out, and gather what they leave."""
         turn = Turn(
             bot=case.item.bot,
-            inbox_id=case.item.id,
+            cause=update_cause(case.item.id, phase),
             phase=phase,
-            received_at_ms=case.item.received_at_ms,
+            received_at_ms=case.item.meant_at_ms,
             raw=case.raw,
             outside=self.application.outside,
             source=source_of(case.update),
         )
         nothing = Harvest(Done(), phase, fact=fact_of(case.update))
+        return await self.stage(turn, self.application.scopes_of(case.update), work, nothing)
+
+    async def stage(self, turn: Turn, scopes: Scopes, work: Work, nothing: Harvest) -> Turned:
+        """Run a turn with these memories laid out; `nothing` is what one leaves that says nothing.
+
+        What it leaves is to be committed, and its memories given back by `let_go` or `roll_back`.
+        Raises Conflict, with nothing to give back, when another turn was faster.
+        """
         memory = self.application.memory
         try:
-            recalled = await memory.recall(
-                self.application, self.application.scopes_of(case.update)
-            )
+            recalled = await memory.recall(self.application, scopes)
         except Exception as error:  # noqa: BLE001  # what handlers kept can't be read any more: a failed turn
-            return _Turned(turn, Raised(error), nothing, None)
+            return Turned(turn, Raised(error), nothing, None)
+        if recalled.share is not None:
+            turn.guard = partial(self.application.shared.secure, recalled.share)
         try:
             outcome = await run(turn, work(), limit_s=self.allowance.limit_s)
             if not isinstance(outcome, Finished):
-                return _Turned(turn, outcome, nothing, recalled)
+                return self._unfinished(Turned(turn, outcome, nothing, recalled))
             turn.end()
             changes = await memory.changes(self.application, recalled)
+        except Conflict:
+            raise
         except Exception as error:  # noqa: BLE001  # what handlers keep can't be kept: a failed turn
             turn.condemn()
-            return _Turned(turn, Raised(error), nothing, recalled)
+            return Turned(turn, Raised(error), nothing, recalled)
         except BaseException:
+            turn.condemn()
             memory.roll_back(self.application, recalled)
             raise
-        harvest = replace(nothing, rows=turn.rows, effects=turn.effects, changes=changes)
-        return _Turned(turn, outcome, harvest, recalled)
+        rows = turn.rows[turn.committed :]
+        effects = (*turn.keyboards, *turn.effects, *recalled.effects)
+        harvest = replace(nothing, rows=rows, effects=effects, changes=changes)
+        return Turned(turn, outcome, harvest, recalled)
 
-    async def _keep(self, case: _Case, turned: _Turned) -> Finish | Again:
+    def _unfinished(self, turned: Turned) -> Turned:
+        """A turn that did not end well. Raises Conflict when that is since another was faster."""
+        outcome = turned.outcome
+        if isinstance(outcome, Raised) and isinstance(outcome.error, Conflict):
+            self.roll_back(turned)
+            raise outcome.error
+        return turned
+
+    async def _keep(self, case: _Case, turned: Turned) -> Finish | Again:
         """Commit a turn that ended well; its memories stay laid out until then."""
         try:
             finish = await self._end(case.item, case.lease, turned.harvest)
-        except FerrymanError:
-            self._roll_back(turned)
+        except (LeaseLost, StorageError, Conflict):
+            self.roll_back(turned)
             raise
         except Exception as error:  # noqa: BLE001  # what was said or wished can't be written: a failed turn
-            turned.turn.condemn()
-            self._roll_back(turned)
+            self.roll_back(turned)
             return await self._failed(case, error)
-        self._let_go(turned)
+        self.let_go(turned)
         return finish
 
     async def _end(self, item: InboxItem, lease: Lease, harvest: Harvest) -> Finish:
@@ -187,9 +222,9 @@ class Handling:
         item = case.item
         decision = failures.decide(error, claims=item.claims, retries=self.allowance.retries)
         match decision:
-            case failures.TryAgain(wait_ms):
+            case failures.TryAgain(wait_ms, counted):
                 _event("turn.retried", item, claims=item.claims, wait_ms=wait_ms, error=error)
-                return await self._again(case, wait_ms)
+                return await self._again(case, wait_ms, counted=counted)
             case failures.GiveUp():
                 _event("turn.failed", item, phase=int(Phase.HANDLERS), error=error)
                 buried = Buried(describe(error), redact_traceback(error))
@@ -204,13 +239,14 @@ class Handling:
         buried = Buried(reason, f"it hung at\n{where}")
         return await self._give_up(case, TimeoutError(reason), buried)
 
-    async def _again(self, case: _Case, wait_ms: int) -> Again:
+    async def _again(self, case: _Case, wait_ms: int, *, counted: bool) -> Again:
         not_before_ms = self.clock.now_ms() + wait_ms
         not_before_boot_ms = self.clock.boot_ms() + wait_ms
 
         def put_back(tx: Tx) -> None:
             leases.require(tx, case.lease)
-            inbox.retry(tx, case.item.id, case.lease.epoch, not_before_ms=not_before_ms)
+            put = inbox.retry if counted else inbox.release
+            put(tx, case.item.id, case.lease.epoch, not_before_ms=not_before_ms)
 
         await insist(self.db, self.clock, put_back, point="worker.retry")
         return Again(not_before_boot_ms)
@@ -228,28 +264,40 @@ class Handling:
                 _event("turn.failed", case.item, phase=int(Phase.ERROR_HANDLERS), error=told)
         try:
             finish = await self._end(case.item, case.lease, harvest)
-        except FerrymanError:
+        except (LeaseLost, StorageError, Conflict):
+            if turned is not None:
+                self.roll_back(turned)
             raise
         except Exception as unwritten:  # noqa: BLE001  # even so the update must be buried, with nothing else
+            if turned is not None:
+                self.roll_back(turned)
             _event("turn.failed", case.item, phase=int(Phase.ERROR_HANDLERS), error=unwritten)
-            finish = await self._end(case.item, case.lease, Harvest(buried))
+            return await self._end(case.item, case.lease, Harvest(buried))
         if turned is not None:
-            self._let_go(turned)
+            self.let_go(turned)
         return finish
 
-    def _let_go(self, turned: _Turned) -> None:
-        """Give back the memories of a turn that is committed."""
+    def let_go(self, turned: Turned) -> None:
+        """Give back the memories of a turn that is committed; who still speaks may go on."""
+        turned.turn.settle()
         pending = [task for task in turned.turn.tasks if not task.done()]
         if turned.recalled is None:
             return
         if not isinstance(turned.outcome, Finished):
-            self._roll_back(turned)
+            self.roll_back(turned)
         elif pending:
             self._follow(turned.recalled, pending)
         else:
             self.application.memory.let_go(self.application, turned.recalled)
 
-    def _roll_back(self, turned: _Turned) -> None:
+    def roll_back(self, turned: Turned) -> None:
+        """Give a turn up of which nothing is kept, and its memories back.
+
+        It may be run again: what still runs of it must not speak beside that.
+        """
+        turned.turn.condemn()
+        for task in turned.turn.tasks:
+            task.cancel()
         if turned.recalled is not None:
             self.application.memory.roll_back(self.application, turned.recalled)
 
@@ -277,3 +325,7 @@ def _event(name: str, item: InboxItem, **fields: str | float | BaseException | N
         **{"kind": item.kind} if name != "turn.retried" else {},
         **fields,
     )
+
+
+def _conflicted(item: InboxItem, losses: int) -> None:
+    _event("turn.conflicted", item, count=losses)

@@ -4,9 +4,10 @@ It stores nothing by itself. What the library hands over is staged, one entry fo
 conversation's key, and each turn takes from it only what is its own: a run of the library's
 `update_persistence` collects what *all* turns have touched, those that failed too.
 
-`user_data` and `chat_data` do not come this way: `bot/turns/memory.py` reads and writes them for
-each turn. `bot_data` lives in memory only, as it is everybody's and would have to be written whole
-in every turn; so does the cache of arbitrary callback data.
+Nothing else comes this way: `bot/turns/memory.py` reads and writes `user_data` and `chat_data` for
+each turn, `bot/turns/bot_data.py` the keys of `bot_data` that a turn touches, and
+`bot/turns/keyboards.py` what buttons stand for. The library would write all of `bot_data`, however
+little of it has changed.
 """
 
 from collections.abc import Iterable

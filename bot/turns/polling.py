@@ -40,9 +40,6 @@ _CONNECT_S: Final = 10.0
 BACKOFF_MS_MIN: Final = 1_000
 BACKOFF_MS_MAX: Final = 60_000
 _ROLE: Final = "polling"
-# A list without a known kind means the kinds that Telegram sends by default, those of tomorrow
-# included; the webhook is set with the same.
-_DEFAULT_KINDS: Final = "[]"
 
 
 class WebhookIsSet(FerrymanError):
@@ -96,8 +93,10 @@ class _WebhookAnswer(BaseModel):
     result: _WebhookInfo
 
 
-async def run_polling(settings: WorkerSettings, *, clock: Clock, stop: asyncio.Event) -> None:
-    """Fetch the updates of every bot until `stop` is set.
+async def run_polling(
+    settings: WorkerSettings, *, clock: Clock, stop: asyncio.Event, kinds: Sequence[str] = ()
+) -> None:
+    """Fetch the updates of every bot, of these kinds, until `stop` is set.
 
     Raises WebhookIsSet, TokenRejected, StorageError.
     """
@@ -108,19 +107,18 @@ async def run_polling(settings: WorkerSettings, *, clock: Clock, stop: asyncio.E
     async with opened(path, clock, failpoints=failpoints) as db:
         bell = Doorbell(settings.settings.state_dir, _ROLE)
         try:
-            await _poll_all(settings, db, clock, bell, stop)
+            base_url = settings.settings.telegram.base_url
+            pollers = [
+                Poller(db, clock, bot, Line(token, base_url), bell=bell, kinds=kinds)
+                for bot, token in settings.tokens.items()
+            ]
+            await _poll_all(pollers, stop)
         finally:
             bell.close()
 
 
-async def _poll_all(
-    settings: WorkerSettings, db: Database, clock: Clock, bell: Doorbell, stop: asyncio.Event
-) -> None:
-    base_url = settings.settings.telegram.base_url
-    polling = [
-        asyncio.ensure_future(Poller(db, clock, bot, Line(token, base_url), bell=bell).run())
-        for bot, token in settings.tokens.items()
-    ]
+async def _poll_all(pollers: Sequence["Poller"], stop: asyncio.Event) -> None:
+    polling = [asyncio.ensure_future(poller.run()) for poller in pollers]
     stopped = asyncio.ensure_future(stop.wait())
     try:
         done, _ = await asyncio.wait((stopped, *polling), return_when=asyncio.FIRST_COMPLETED)
@@ -189,6 +187,9 @@ class Poller:
     bot: BotName
     line: Line
     bell: Doorbell
+    kinds: Sequence[str] = ()
+    """The kinds of updates to ask for. A list without a known kind means those that Telegram sends
+    by default, those of tomorrow included; the webhook is set with the same."""
     offset: int = 0
     """The next update to ask for; asking for it confirms all before it."""
 
@@ -235,7 +236,7 @@ class Poller:
         params: dict[str, str | int] = {
             "timeout": POLL_S,
             "limit": BATCH_MAX,
-            "allowed_updates": _DEFAULT_KINDS,
+            "allowed_updates": json.dumps(list(self.kinds)),
         }
         if self.offset:
             params["offset"] = self.offset

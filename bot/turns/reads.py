@@ -1,9 +1,12 @@
 """Reads: the only calls that go from the worker to Telegram.
 
-They are passed on as the library makes them. A flood on one of them is a flood on the bot: its wait
-is merged into the persisted cooldown, so that the sender takes a breath too.
+They are passed on as the library makes them, unless the bot is cooling: then they wait for a few
+seconds, and are answered as Telegram answers in a flood if that is not enough. A flood on one of
+them is a flood on the bot: its wait is merged into the persisted cooldown, so that the sender takes
+a breath too.
 """
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -13,8 +16,9 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from telegram.error import TelegramError
 from telegram.request import BaseRequest, RequestData
 
+from bot.turns.messages import ReadData
 from storage import cooldowns
-from storage.clock import Clock, Deadline, deadline_in
+from storage.clock import Clock, Deadline, deadline_in, remaining_ms
 from storage.database import Database, Tx
 from storage.lifecycle import BotName
 from storage.telemetry import event
@@ -23,6 +27,8 @@ _FLOOD: Final = 429
 # Telegram does not say whose limit a read ran into; unless every flood is the bot's, it costs the
 # whole bot a breath (sender/README.md, scope of a 429).
 BREATH_MS: Final = 5_000
+READ_WAIT_MS_MAX: Final = 5_000
+"""How long a read waits for a cooldown to end: a breath. Of longer ones its caller is told."""
 
 
 class _Parameters(BaseModel):
@@ -54,6 +60,13 @@ class FloodMemory:
         await self.db.write(
             partial(self._merge, deadline_in(kept_ms, self.clock)), point="worker.cool_reads"
         )
+
+    async def left_ms(self) -> int:
+        """How long the bot as a whole has still to wait."""
+        scopes = (cooldowns.BOT_SCOPE, cooldowns.INFERRED_SCOPE)
+        found = await self.db.read(partial(cooldowns.among, bot=self.bot, scopes=scopes))
+        waits = (remaining_ms(cooldown.deadline, self.clock) for cooldown in found)
+        return max(waits, default=0)
 
     def _merge(self, deadline: Deadline, tx: Tx) -> None:
         # What a read was told says nothing about the rest of the bot unless the policy says so.
@@ -91,19 +104,40 @@ class Reads:
         self,
         url: str,
         method: str,
-        data: RequestData | None,
+        data: RequestData | ReadData | None,
         timeouts: Mapping[str, Any],
     ) -> tuple[int, bytes]:
-        """Make the call; give status and body. Raises TelegramError when no answer came."""
+        """Make the call once the bot is not cooling; give status and body.
+
+        Raises TelegramError when no answer came.
+        """
+        wait_ms = await self._cooling_ms()
+        if wait_ms:
+            return _FLOOD, _flood(wait_ms)
         name = "download" if method == "GET" else url.rsplit("/", 1)[-1]
         try:
-            status, body = await self._http.do_request(url, method, data, **timeouts)
+            status, body = await self._http.do_request(
+                url,
+                method,
+                data,  # type: ignore[arg-type]  # its parameters are all that is looked at
+                **timeouts,
+            )
         except TelegramError as error:
             event("telegram.read_failed", bot=self._floods.bot, method=name, error=error)
             raise
         if status == _FLOOD:
             await self._feed(name, body)
         return status, body
+
+    async def _cooling_ms(self) -> int:
+        """Wait until the bot is not cooling; the wait that is left when that takes too long."""
+        patience_ms = READ_WAIT_MS_MAX
+        while wait_ms := await self._floods.left_ms():
+            if wait_ms > patience_ms:
+                return wait_ms
+            patience_ms -= wait_ms
+            await self._floods.clock.sleep_ms(wait_ms)
+        return 0
 
     async def _feed(self, name: str, body: bytes) -> None:
         try:
@@ -119,3 +153,15 @@ class Reads:
             wait_ms=wait_ms,
         )
         await self._floods.remember(wait_ms)
+
+
+def _flood(wait_ms: int) -> bytes:
+    """A flood as Telegram answers it, in whole seconds that are not too few."""
+    wait_s = -(-wait_ms // 1000)
+    body = {
+        "ok": False,
+        "error_code": _FLOOD,
+        "description": f"the bot is cooling for {wait_s} s more",
+        "parameters": {"retry_after": wait_s},
+    }
+    return json.dumps(body).encode()

@@ -10,8 +10,12 @@ from contextvars import copy_context
 from dataclasses import dataclass
 from typing import Any, Final
 
-from bot.turns.turn import Turn, enter
+from bot.turns.turn import Condemned, Turn, enter
+from storage.errors import LeaseLost, StorageError
+from storage.telemetry import event
 
+# Handlers that take longer than this are heard before they are done, and after each such time.
+FLUSH_EVERY_S: Final = 1.0
 # Tasks that the library starts for an update (block=False) belong to its turn for this long; then
 # they go on alone.
 TASKS_GRACE_S: Final = 1.0
@@ -48,21 +52,20 @@ Outcome = Finished | Raised | Hung
 async def run(turn: Turn, work: Coroutine[Any, Any, object], *, limit_s: float) -> Outcome:
     """Run `work` in the turn's name, and wait for the tasks it started.
 
-    When this is cancelled, so is the work, and the turn is given up.
+    When this is cancelled, so is the work, and the turn is given up. Raises LeaseLost, with the
+    turn given up, when another process owns the bot.
     """
     context = copy_context()
     context.run(enter, turn)
-    main = asyncio.get_running_loop().create_task(
-        work, name=f"turn:{turn.inbox_id}", context=context
-    )
+    main = asyncio.get_running_loop().create_task(work, name=turn.cause.key, context=context)
     try:
-        await asyncio.wait((main,), timeout=limit_s)
+        await _wait_for(turn, main, limit_s=limit_s)
         if not main.done():
             return await _give_up(turn, main)
         _note_failure(turn, main)
         if not turn.errors and turn.tasks:
             await _wait_for_tasks(turn)
-    except asyncio.CancelledError:
+    except (asyncio.CancelledError, LeaseLost):
         turn.condemn()
         await _stop((main, *turn.tasks))
         raise
@@ -73,10 +76,36 @@ async def run(turn: Turn, work: Coroutine[Any, Any, object], *, limit_s: float) 
     return Raised(turn.errors[0])
 
 
+async def _wait_for(turn: Turn, main: "asyncio.Task[object]", *, limit_s: float) -> None:
+    """Wait for the handlers, and let out what they have said when they take long."""
+    left_s = limit_s
+    while left_s > 0:
+        await asyncio.wait((main,), timeout=min(FLUSH_EVERY_S, left_s))
+        left_s -= FLUSH_EVERY_S
+        if main.done() or left_s <= 0:
+            return
+        try:
+            await turn.flush(patient=False)
+        except StorageError as error:
+            # The rows are kept for the next time, and for the turn's own transaction in the end.
+            event("storage.failed", bot=turn.bot, operation="flushing a turn", error=error)
+        except LeaseLost:
+            raise
+        except Condemned:
+            # What it had read has changed.
+            await _stop((main,))
+            return
+        except Exception as error:  # noqa: BLE001  # what was said can't be written: the turn has failed
+            turn.errors.append(error)
+            await _stop((main,))
+            return
+
+
 def _note_failure(turn: Turn, main: "asyncio.Task[object]") -> None:
     """Note an error that came past the library: it passes on only cancellations."""
-    if main.cancelled():
+    if main.cancelled() and not turn.errors:
         turn.errors.append(HandlerCancelled())
+    if main.cancelled():
         return
     error = main.exception()
     if isinstance(error, Exception):

@@ -31,11 +31,16 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Scopes:
-    """What one turn, one job or one late task may remember."""
+    """What one turn, one job or one late task may remember.
+
+    `passing` are its places in conversations that are in memory only: the number of each among
+    those, and its key.
+    """
 
     users: tuple[int, ...] = ()
     chats: tuple[int, ...] = ()
     places: tuple[Place, ...] = ()
+    passing: tuple[tuple[int, ConversationKey], ...] = ()
 
     def names(self) -> list[str]:
         """Their names in the database."""
@@ -56,8 +61,12 @@ def chat_scope(chat_id: int) -> str:
     return f"chat:{chat_id}"
 
 
-def scopes_of(update: Update, conversations: Iterable[AnyConversation]) -> Scopes:
-    """The memories of an update.
+def scopes_of(
+    update: Update,
+    conversations: Iterable[AnyConversation],
+    passing: Iterable[AnyConversation] = (),
+) -> Scopes:
+    """The memories of an update; `passing` are the conversations that are in memory only.
 
     When a group becomes a supergroup both chats are meant, as handlers move the memory over.
     """
@@ -76,19 +85,29 @@ def scopes_of(update: Update, conversations: Iterable[AnyConversation]) -> Scope
         for conversation in conversations
         if conversation.name and (key := key_of(conversation, update)) is not None
     ]
-    return Scopes(() if user is None else (user.id,), tuple(chats), tuple(places))
+    keys = [
+        (number, key)
+        for number, conversation in enumerate(passing)
+        if (key := key_of(conversation, update)) is not None
+    ]
+    return Scopes(() if user is None else (user.id,), tuple(chats), tuple(places), tuple(keys))
 
 
 def scopes_of_job(job: Job[Any], conversations: Iterable[AnyConversation]) -> Scopes:
     """The memories of a job: those it names, or those of the conversation that it times out."""
-    # The library's own timer of a conversation carries the update that it belongs to.
-    update = getattr(job.data, "update", None)
-    if isinstance(update, Update):
+    update = update_of(job)
+    if update is not None:
         return scopes_of(update, conversations)
     return Scopes(
         () if job.user_id is None else (job.user_id,),
         () if job.chat_id is None else (job.chat_id,),
     )
+
+
+def update_of(job: Job[Any]) -> Update | None:
+    """The update that a job carries, as the library's own timer of a conversation does."""
+    update = getattr(job.data, "update", None)
+    return update if isinstance(update, Update) else None
 
 
 def key_of(conversation: AnyConversation, update: Update) -> ConversationKey | None:
@@ -119,12 +138,23 @@ def persistent_conversations(
     handlers: Mapping[int, Sequence[BaseHandler[Any, Any, Any]]],
 ) -> list[AnyConversation]:
     """The conversations, nested ones too, whose states are to outlive the process."""
+    return [found for found in _all_conversations(handlers) if found.persistent and found.name]
+
+
+def passing_conversations(
+    handlers: Mapping[int, Sequence[BaseHandler[Any, Any, Any]]],
+) -> list[AnyConversation]:
+    """Those, nested ones too, whose states are in memory only."""
     return [
-        found
-        for handler in chain.from_iterable(handlers.values())
-        for found in _conversations(handler)
-        if found.persistent and found.name
+        found for found in _all_conversations(handlers) if not (found.persistent and found.name)
     ]
+
+
+def _all_conversations(
+    handlers: Mapping[int, Sequence[BaseHandler[Any, Any, Any]]],
+) -> Iterator[AnyConversation]:
+    for handler in chain.from_iterable(handlers.values()):
+        yield from _conversations(handler)
 
 
 def _conversations(handler: BaseHandler[Any, Any, Any]) -> Iterator[AnyConversation]:

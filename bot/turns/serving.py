@@ -1,7 +1,9 @@
 """One bot's turns, from taking its lease to giving it back.
 
 While another process owns the bot this one stands by: nothing of the library runs then, no job of
-the handlers either. Each time the bot is taken over, its application is built anew.
+the handlers either. Each time the bot is taken over, its application is built anew, or, where its
+author built it, made ready anew; its `post_init`, `post_stop` and `post_shutdown` are called each
+time, where the library's `run_polling` calls them.
 """
 
 import asyncio
@@ -9,24 +11,29 @@ import contextlib
 from collections.abc import AsyncIterator, Callable, Coroutine
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, Literal, assert_never
 
 from telegram.request import BaseRequest
 
 from bot.turns import ownership
+from bot.turns.adopted import AdoptedApplication, Berth
 from bot.turns.alias import alias_of, reading_request
 from bot.turns.application import TurnApplication, builder
+from bot.turns.awaiting import Answers
 from bot.turns.calls import Rules
 from bot.turns.capture import OutboxRequest, Surroundings
 from bot.turns.handling import Allowance, Handling
 from bot.turns.identity import Identity
-from bot.turns.loading import Register
+from bot.turns.loading import Factory, Ready, Registrar, Source
 from bot.turns.memory import Memory
 from bot.turns.outside import Outside
 from bot.turns.persistence import TurnPersistence
 from bot.turns.reads import FloodMemory, Reads
+from bot.turns.reports import Audience
+from bot.turns.uploads import Uploads, file_bytes_max
 from bot.turns.worker import Signals, Worker
 from storage import bots
+from storage.blobs import Blobs
 from storage.clock import Clock
 from storage.database import Database
 from storage.doorbell import Doorbell
@@ -40,6 +47,8 @@ from storage.telemetry import event
 
 # What still runs of the library when the turns have ended gets no more than this.
 STOP_S: Final = 2.0
+# What the author wants done at the end, each: connections closed, files written.
+HOOK_S: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +73,7 @@ def rules_of(delivery: DeliveryOptions) -> Rules:
         bulk_ttl_ms=delivery.broadcast_ttl_s * 1000,
         on_uncertain=delivery.on_uncertain,
         late_as_message=delivery.late_answers == "message",
+        cancel_on_edit=delivery.cancel_on_edit,
     )
 
 
@@ -75,7 +85,7 @@ class BotTurns:
         ground: Ground,
         bot: BotName,
         token: Token,
-        register: Register,
+        source: Source,
         *,
         reading: Callable[[Token], BaseRequest] = reading_request,
     ) -> None:
@@ -84,8 +94,9 @@ class BotTurns:
         self._ground = ground
         self._bot = bot
         self._token = token
-        self._register = register
+        self._source = source
         self._worker: Worker | None = None
+        self._answers: Answers | None = None
 
     @property
     def owns(self) -> bool:
@@ -93,7 +104,9 @@ class BotTurns:
         return self._worker is not None
 
     def wake(self) -> None:
-        """There may be new updates."""
+        """There may be new updates, or answers to what was said."""
+        if self._answers is not None:
+            self._answers.ring()
         if self._worker is not None:
             self._worker.wake()
 
@@ -184,7 +197,6 @@ class BotTurns:
         known = await ground.db.read(partial(bots.show, name=self._bot))
         identity = Identity(self._bot, self._token.bot_id, None if known is None else known.me)
         application, reads = self._build(identity, outside)
-        self._register(application)
         handling = Handling(
             self._bot,
             ground.db,
@@ -196,6 +208,8 @@ class BotTurns:
         await application.initialize()
         learning = asyncio.ensure_future(self._learn(identity, application, reads))
         try:
+            if application.post_init is not None:
+                await application.post_init(application)
             await application.start()
             yield handling
         finally:
@@ -203,6 +217,8 @@ class BotTurns:
             if error is not None:
                 event("task.failed", bot=self._bot, task="learning who the bot is", error=error)
             await _stop(application, handling)
+            if isinstance(application, AdoptedApplication):
+                application.seat.leave()
 
     def _build(self, identity: Identity, outside: Outside) -> tuple[TurnApplication, Reads]:
         ground = self._ground
@@ -211,17 +227,42 @@ class BotTurns:
         )
         reads = Reads(self._reading(self._token), floods)
         rules = rules_of(ground.settings.delivery)
-        request = OutboxRequest(reads, Surroundings(identity, rules, outside, ground.clock))
-        persistence = TurnPersistence()
-        application = builder(
-            request,
-            persistence,
-            alias=alias_of(self._token),
-            base_url=ground.settings.telegram.base_url,
-        ).build()
-        assert isinstance(application, TurnApplication)
+        base_url = ground.settings.telegram.base_url
+        audience = Audience()
+        self._answers = Answers(ground.db, self._bot)
+        uploads = Uploads(Blobs(ground.settings.blobs_dir), bytes_max=file_bytes_max(base_url))
+        request = OutboxRequest(
+            reads,
+            Surroundings(
+                identity, rules, outside, self._answers, uploads, ground.clock, audience.tell
+            ),
+        )
+        application = self._application(request)
+        audience.seat(application)
+        persistence = application.persistence
+        assert isinstance(persistence, TurnPersistence)
         application.equip(Memory(ground.db, self._bot, persistence), outside)
         return application, reads
+
+    def _application(self, request: OutboxRequest) -> TurnApplication:
+        """An application that speaks through `request`, with its author's handlers on it."""
+        base_url = self._ground.settings.telegram.base_url
+        match self._source:
+            case Registrar(register):
+                alias = alias_of(self._token)
+                application = builder(request, TurnPersistence(), alias=alias, base_url=base_url)
+                built = application.build()
+                assert isinstance(built, TurnApplication)
+                register(built)
+                return built
+            case Factory() as factory:
+                adopted = factory.application(Berth(self._bot, self._token, base_url))
+            case Ready(adopted):
+                pass
+            case _:
+                assert_never(self._source)
+        adopted.seat.take(request)
+        return adopted
 
     async def _learn(self, identity: Identity, application: TurnApplication, reads: Reads) -> None:
         """Ask Telegram who the bot is, and let the library know."""
@@ -233,9 +274,10 @@ class BotTurns:
 
 async def _stop(application: TurnApplication, handling: Handling) -> None:
     """End the library: its jobs and late tasks get a moment."""
+    was_running = application.running
     try:
         async with asyncio.timeout(STOP_S):
-            if application.running:
+            if was_running:
                 await application.stop()
             if handling.followers:
                 await asyncio.wait(handling.followers)
@@ -243,8 +285,26 @@ async def _stop(application: TurnApplication, handling: Handling) -> None:
         event("task.failed", bot=handling.bot, task="late tasks were cut off")
     for follower in handling.followers:
         follower.cancel()
-    if not application.running:
-        await application.shutdown()
+    if application.running:
+        return
+    if was_running:
+        await _hook(application, handling.bot, "post_stop")
+    await application.shutdown()
+    await _hook(application, handling.bot, "post_shutdown")
+
+
+async def _hook(
+    application: TurnApplication, bot: BotName, name: Literal["post_stop", "post_shutdown"]
+) -> None:
+    """Call what the author wants done at the end; the end comes whatever becomes of it."""
+    hook = application.post_stop if name == "post_stop" else application.post_shutdown
+    if hook is None:
+        return
+    try:
+        async with asyncio.timeout(HOOK_S):
+            await hook(application)
+    except Exception as error:  # noqa: BLE001  # the author's; told, and the house goes down in order
+        event("task.failed", bot=bot, task=name, error=error)
 
 
 async def _end(task: "asyncio.Future[Any]") -> BaseException | None:

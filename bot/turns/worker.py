@@ -1,16 +1,18 @@
 """The worker's loop: which updates wait, which may start, many lanes at once.
 
-It decides nothing about an update; `bot/turns/handling.py` does. It wakes when it is rung, when a
+It decides nothing about an update; `bot/turns/handling.py` does, nor about what is due without one,
+ends to tell and reminders; `bot/turns/errands.py` does. It wakes when it is rung, when a
 turn ends, and once a second anyway: a lost bell costs a second, never an update. A turn that ends
 by an exception of ours ends the loop: what is in hand is then rescued by the next worker.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Final, assert_never
+from typing import Any, Final, assert_never
 
+from bot.turns.errands import Errands, Place, is_errand
 from bot.turns.handling import Again, Finish, Handling
 from bot.turns.lanes import Lanes
 from storage import inbox, leases
@@ -68,6 +70,7 @@ class Worker:
         self._lanes_max = lanes_max
         self._signals = signals
         self._lanes = Lanes()
+        self._errands = Errands(handling, lease)
         self._tasks: dict[InboxId, asyncio.Task[Finish | Again]] = {}
         self._seen = 0
         self._woken = asyncio.Event()
@@ -95,6 +98,7 @@ class Worker:
             if self._failure is not None:
                 raise self._failure
             await self._look(after_id=0 if rescan else self._seen)
+            await self._look_for_errands()
             await self._start()
             await self._signals.round_done(self._lanes.running, self._lanes.waiting)
             rescan = not await self._is_woken()
@@ -105,7 +109,9 @@ class Worker:
         if not running:
             return Drained(0, 0)
         await asyncio.wait(running.values(), timeout=DRAIN_S)
-        left = [update for update, task in running.items() if not task.done()]
+        left = [
+            update for update, task in running.items() if not (task.done() or is_errand(update))
+        ]
         await self.abandon()
         if left:
             await self._db.write(partial(_release, left, self._lease), point="worker.hand_back")
@@ -145,6 +151,12 @@ class Worker:
         if waiting:
             self._seen = max(self._seen, waiting[-1].id)
 
+    async def _look_for_errands(self) -> None:
+        try:
+            self._lanes.add(await self._errands.look())
+        except StorageError as error:
+            event("storage.failed", bot=self._bot, operation="looking for errands", error=error)
+
     def _rested(self, not_before_ms: int) -> int:
         """The moment on the boot clock at which an update that was put back may go again."""
         left_ms = not_before_ms - self._clock.now_ms()
@@ -155,16 +167,21 @@ class Worker:
         slots = self._lanes_max - self._lanes.running
         now_ms = self._clock.boot_ms()
         chosen = self._lanes.start(now_ms=now_ms, slots=slots)
-        if not chosen:
+        for errand in filter(is_errand, chosen):
+            self._run(errand, self._errands.handle(Place(errand)))
+        updates = [each for each in chosen if not is_errand(each)]
+        if not updates:
             return
         try:
-            items = await self._db.write(partial(_claim, chosen, self._lease), point="worker.claim")
+            items = await self._db.write(
+                partial(_claim, updates, self._lease), point="worker.claim"
+            )
         except StorageError as error:
             event("storage.failed", bot=self._bot, operation="claiming updates", error=error)
-            for update in chosen:
+            for update in updates:
                 self._lanes.put_back(update, not_before_ms=now_ms + _STORAGE_REST_MS)
             return
-        for update in set(chosen) - {item.id for item in items}:
+        for update in set(updates) - {item.id for item in items}:
             self._lanes.finish(update)
         for item in items:
             self._begin(item)
@@ -179,11 +196,12 @@ class Worker:
             claims=item.claims,
             waited_ms=self._clock.now_ms() - item.received_at_ms,
         )
-        task = asyncio.get_running_loop().create_task(
-            self._handling.handle(item, self._lease), name=f"update:{item.id}"
-        )
-        self._tasks[item.id] = task
-        task.add_done_callback(partial(self._ended, item.id))
+        self._run(item.id, self._handling.handle(item, self._lease))
+
+    def _run(self, place: InboxId, work: Coroutine[Any, Any, Finish | Again]) -> None:
+        task = asyncio.get_running_loop().create_task(work, name=f"turn-at:{place}")
+        self._tasks[place] = task
+        task.add_done_callback(partial(self._ended, place))
 
     def _ended(self, update: InboxId, task: "asyncio.Task[Finish | Again]") -> None:
         del self._tasks[update]

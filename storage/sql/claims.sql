@@ -6,7 +6,8 @@ select
     o.id, o.bot, o.key, o.channel, o.method, o.params, o.items, o.lane, o.chat_id, o.priority,
     o.on_uncertain, o.attempts, o.attempts_max, o.due_ms, o.expires_at_ms, o.created_at_ms,
     o.placeholder, o.source_lane, o.source_message_id, o.cancel_on_edit, o.generation,
-    o.caused_at_ms, o.fallback
+    o.caused_at_ms, o.fallback, o.follows,
+    o.awaited = 1 or o.tell != '' as is_heard
 from lanes as l
 inner join outbox as o on l.head_id = o.id
 where
@@ -27,7 +28,8 @@ select
     o.id, o.bot, o.key, o.channel, o.method, o.params, o.items, o.lane, o.chat_id, o.priority,
     o.on_uncertain, o.attempts, o.attempts_max, o.due_ms, o.expires_at_ms, o.created_at_ms,
     o.placeholder, o.source_lane, o.source_message_id, o.cancel_on_edit, o.generation,
-    o.caused_at_ms, o.fallback
+    o.caused_at_ms, o.fallback, o.follows,
+    o.awaited = 1 or o.tell != '' as is_heard
 from lanes as l
 inner join outbox as o on l.head_id = o.id
 where
@@ -45,7 +47,8 @@ select
     o.id, o.bot, o.key, o.channel, o.method, o.params, o.items, o.lane, o.chat_id, o.priority,
     o.on_uncertain, o.attempts, o.attempts_max, o.due_ms, o.expires_at_ms, o.created_at_ms,
     o.placeholder, o.source_lane, o.source_message_id, o.cancel_on_edit, o.generation,
-    o.caused_at_ms, o.fallback
+    o.caused_at_ms, o.fallback, o.follows,
+    o.awaited = 1 or o.tell != '' as is_heard
 from lanes as l
 inner join outbox as o on l.head_id = o.id
 where
@@ -226,7 +229,8 @@ select
     o.id, o.bot, o.key, o.channel, o.method, o.params, o.items, o.lane, o.chat_id, o.priority,
     o.on_uncertain, o.attempts, o.attempts_max, o.due_ms, o.expires_at_ms, o.created_at_ms,
     o.placeholder, o.source_lane, o.source_message_id, o.cancel_on_edit, o.generation,
-    o.caused_at_ms, o.fallback,
+    o.caused_at_ms, o.fallback, o.follows,
+    o.awaited = 1 or o.tell != '' as is_heard,
     a.id as attempt_id, a.stage, o.claim_epoch
 from outbox as o
 inner join attempts as a on a.id = (select max(id) from attempts where outbox_id = o.id)

@@ -38,6 +38,12 @@ select scope, until_ms, wait_ms, boot_id, until_boot_ms, set_at_ms, reason, infe
 from cooldowns
 where bot = :bot;
 
+-- name: among
+-- The waits of some scopes of a bot, over or not.
+select scope, until_ms, wait_ms, boot_id, until_boot_ms, set_at_ms, reason, inferred
+from cooldowns
+where bot = :bot and scope in (select value from json_each(:scopes));
+
 -- name: lift
 -- Forget a wait that was only inferred.
 delete from cooldowns

@@ -49,7 +49,9 @@ limit :limit;
 update inbox
 set state = 'claimed', claims = claims + 1, claim_epoch = :epoch, claimed_at_ms = :now_ms
 where id = :id and state = 'received'
-returning id, bot, update_id, kind, body, claims, received_at_ms;
+returning
+    id, bot, update_id, kind, body, claims, received_at_ms,
+    coalesce(requeued_at_ms, received_at_ms) as meant_at_ms;
 
 -- name: finish
 -- The turn commits: the update is done.
@@ -78,7 +80,14 @@ where bot = :bot and state = 'claimed' and claim_epoch < :epoch;
 -- name: requeue
 -- An operator revives a dead update.
 update inbox
-set state = 'received', claims = 0, not_before_ms = 0, finished_at_ms = null, reason = null, trace = null
+set
+    state = 'received',
+    claims = 0,
+    not_before_ms = 0,
+    finished_at_ms = null,
+    reason = null,
+    trace = null,
+    requeued_at_ms = :now_ms
 where id = :id and state = 'dead';
 
 -- name: depth
@@ -98,8 +107,30 @@ where id = :id;
 -- What was given up, newest first, without bodies.
 select id, bot, update_id, kind, state, claims, received_at_ms, finished_at_ms, reason
 from inbox
-where state in ('dead', 'quarantined')
+where
+    state in ('dead', 'quarantined')
+    and (:bot is null or bot = :bot)
+    and (:kind is null or kind = :kind)
+    and (:reason is null or instr(lower(reason), :reason))
+    and (:since_ms is null or finished_at_ms >= :since_ms)
+    and (:before_ms is null or finished_at_ms < :before_ms)
 order by id desc
+limit :limit;
+
+-- name: dead_among
+-- The numbers of dead updates after one, in order.
+select id
+from inbox
+where
+    state in ('dead', 'quarantined')
+    and state = 'dead'
+    and id > :after_id
+    and (:bot is null or bot = :bot)
+    and (:kind is null or kind = :kind)
+    and (:reason is null or instr(lower(reason), :reason))
+    and (:since_ms is null or finished_at_ms >= :since_ms)
+    and (:before_ms is null or finished_at_ms < :before_ms)
+order by id
 limit :limit;
 
 -- name: to_forget

@@ -5,30 +5,42 @@
 insert into outbox (
     bot, key, digest, channel, method, params, items, lane, chat_id, priority, on_uncertain, joined,
     not_before_ms, expires_at_ms, supersede_key, coalesce_key, source_lane, source_message_id,
-    cancel_on_edit, generation, caused_at_ms, fallback, placeholder, attempts_max, created_at_ms
+    cancel_on_edit, generation, caused_at_ms, fallback, placeholder, attempts_max, inbox_id, follows,
+    awaited, tell, created_at_ms
 )
 values (
     :bot, :key, :digest, :channel, :method, :params, :items, :lane, :chat_id, :priority,
     :on_uncertain, :joined, :not_before_ms, :expires_at_ms, :supersede_key, :coalesce_key,
     :source_lane, :source_message_id, :cancel_on_edit, :generation, :caused_at_ms, :fallback,
-    :placeholder, :attempts_max, :now_ms
+    :placeholder, :attempts_max, :inbox_id, :follows, :awaited, :tell, :now_ms
 )
 on conflict (bot, key, digest) do nothing;
 
 -- name: by_key
 -- The rows of one cause.
-select id, digest, state
+select id, digest, state, placeholder
 from outbox
 where bot = :bot and key = :key;
 
--- name: give_up_placeholder
--- A row whose call was replaced no longer stands for the message.
+-- name: give_up_placeholders
+-- Rows whose calls were replaced no longer stand for these messages, whole albums neither.
 update outbox
 set placeholder = null
-where bot = :bot and placeholder = :placeholder;
+where id in (
+    select id from outbox
+    where bot = :bot and placeholder between :last and :first
+    union all
+    select id from (
+        select id, placeholder, items from outbox
+        where bot = :bot and placeholder > :first
+        order by placeholder
+        limit 1
+    )
+    where placeholder - items < :first
+);
 
 -- name: set_placeholder
--- Name the message that a row outside of any turn will become.
+-- Name the message, or the first of those, that a row will become.
 update outbox
 set placeholder = :placeholder
 where id = :id;
@@ -94,17 +106,6 @@ where
     and +state = 'queued'
 returning id, lane, priority, joined;
 
--- name: resolve
--- What became of the message behind a placeholder.
-select
-    state, message_id,
-    case
-        when state in ('uncertain', 'review') then id
-        when state = 'queued' then coalesce(waits_for, id)
-    end as doubt
-from outbox
-where bot = :bot and placeholder = :placeholder;
-
 -- name: coalesce
 -- End the queued edits of one message that a newer one makes pointless.
 update outbox
@@ -167,22 +168,20 @@ where state = 'queued' and waits_for is not null and +bot = :bot
 order by waits_for, id
 limit :limit;
 
+-- name: to_prune
+-- Rows that ended long ago, a few at a time. Held rows have no end and stay.
+select id, items
+from outbox
+where finished_at_ms < :before_ms and state not in ('uncertain', 'review')
+order by finished_at_ms
+limit :limit;
+
 -- name: prune_attempts
--- Forget the attempts of rows that ended long ago.
+-- Forget the attempts of rows that are about to be forgotten.
 delete from attempts
-where outbox_id in (
-    select id from outbox
-    where finished_at_ms < :before_ms and state not in ('uncertain', 'review')
-    order by finished_at_ms
-    limit :limit
-);
+where outbox_id in (select value from json_each(:ids));
 
 -- name: prune
--- Forget rows that ended long ago, a few at a time. Held rows have no end and stay.
+-- Forget rows.
 delete from outbox
-where id in (
-    select id from outbox
-    where finished_at_ms < :before_ms and state not in ('uncertain', 'review')
-    order by finished_at_ms
-    limit :limit
-);
+where id in (select value from json_each(:ids));

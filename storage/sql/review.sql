@@ -49,6 +49,27 @@ returning lane, priority, bot;
 -- Rows that were given up, newest first.
 select id, bot, method, chat_id, lane, state, attempts, reason, created_at_ms, finished_at_ms
 from outbox
-where state = 'dead'
+where
+    state = 'dead'
+    and (:bot is null or bot = :bot)
+    and (:kind is null or method = :kind)
+    and (:reason is null or instr(lower(reason), :reason))
+    and (:since_ms is null or finished_at_ms >= :since_ms)
+    and (:before_ms is null or finished_at_ms < :before_ms)
 order by id desc
+limit :limit;
+
+-- name: dead_among
+-- The numbers of dead calls after one, in order.
+select id
+from outbox
+where
+    state = 'dead'
+    and id > :after_id
+    and (:bot is null or bot = :bot)
+    and (:kind is null or method = :kind)
+    and (:reason is null or instr(lower(reason), :reason))
+    and (:since_ms is null or finished_at_ms >= :since_ms)
+    and (:before_ms is null or finished_at_ms < :before_ms)
+order by id
 limit :limit;

@@ -44,6 +44,7 @@ create table inbox (
     reason text,
     trace text,
     forgotten integer not null default 0 check (forgotten in (0, 1)),
+    requeued_at_ms integer,
     check ((update_id is null) = (state = 'quarantined')),
     check ((state = 'claimed') = (claim_epoch is not null)),
     check ((state in ('done', 'dead', 'quarantined')) = (finished_at_ms is not null)),
@@ -99,6 +100,10 @@ create table outbox (
     created_at_ms integer not null,
     finished_at_ms integer,
     seen_at_ms integer,
+    inbox_id integer,
+    follows integer check (follows < 0),
+    awaited integer not null default 0 check (awaited in (0, 1)),
+    tell text not null default '' check (tell in ('', 'failures', 'all')),
     check ((state = 'claimed') = (claim_epoch is not null)),
     check (cancel_asked is null or state = 'claimed'),
     check ((source_lane is null) = (source_message_id is null)),
@@ -129,6 +134,12 @@ create index outbox_claimed on outbox (bot, claim_epoch) where state = 'claimed'
 create index outbox_held on outbox (id) where state in ('uncertain', 'review');
 create index outbox_given_up on outbox (id) where state = 'dead';
 create index outbox_finished on outbox (finished_at_ms) where finished_at_ms is not null;
+
+-- Rows whose end the bot has still to be told of; telling sets `tell` back.
+create index outbox_to_tell on outbox (bot, id)
+where
+    (tell = 'all' and state not in ('queued', 'claimed'))
+    or (tell = 'failures' and state = 'dead');
 
 -- One row for each lane with something to say: the head of the lane, and when it may be looked at again.
 -- A claim reads only lanes that are due, so its cost does not grow with what waits behind them.
@@ -216,6 +227,10 @@ create table turn_state (
     primary key (bot, scope)
 ) strict, without rowid;
 
+-- Keyboards by age: the only memories that are ever forgotten by themselves.
+create index turn_state_keyboards on turn_state (changed_at_ms)
+where scope >= 'keyboard:' and scope < 'keyboard;';
+
 -- Why something waiting may not be said any more: what has happened in its chat since it was caused.
 create table withdrawals (
     bot text not null,
@@ -279,3 +294,69 @@ create table paid_spending (
     tenths integer not null check (tenths >= 0),
     changed_at_ms integer not null
 ) strict;
+
+-- The contents of files, each once, under the folder of blobs; a row stands for a file that is whole.
+create table blobs (
+    sha256 text primary key check (length(sha256) = 64),
+    size_bytes integer not null check (size_bytes >= 0),
+    kept_at_ms integer not null
+) strict, without rowid;
+
+create index blobs_age on blobs (kept_at_ms);
+
+-- Which files go with a call: the part of its form, and what it is called there.
+create table outbox_files (
+    outbox_id integer not null,
+    part text not null,
+    filename text not null,
+    mime text not null,
+    sha256 text not null,
+    primary key (outbox_id, part)
+) strict, without rowid;
+
+create index outbox_files_of_blob on outbox_files (sha256);
+
+-- What Telegram calls a file that a bot has uploaded already. A file_id is worth something to that bot alone.
+create table file_ids (
+    bot text not null,
+    sha256 text not null,
+    kind text not null,
+    filename text not null,
+    file_id text not null,
+    kept_at_ms integer not null,
+    primary key (bot, sha256, kind, filename)
+) strict, without rowid;
+
+create index file_ids_age on file_ids (kept_at_ms);
+
+-- What became of placeholders whose rows are forgotten: handlers may remember them for longer.
+create table message_ids (
+    bot text not null,
+    placeholder integer not null check (placeholder < 0),
+    message_id integer not null,
+    chat_id integer,
+    kept_at_ms integer not null,
+    primary key (bot, placeholder)
+) strict, without rowid;
+
+create index message_ids_age on message_ids (kept_at_ms);
+
+-- What a handler wished to be called for later: at a moment, or again and again by a rule.
+create table reminders (
+    id integer primary key autoincrement,
+    bot text not null,
+    name text,
+    callback text not null,
+    data blob,
+    chat_id integer,
+    user_id integer,
+    due_ms integer not null,
+    rule text,
+    late_ms_max integer check (late_ms_max >= 0),
+    elapses integer not null check (elapses in (0, 1)),
+    created_at_ms integer not null
+) strict;
+
+create index reminders_due on reminders (bot, due_ms);
+create unique index reminders_named on reminders (bot, name) where name is not null;
+create index reminders_elapsing on reminders (bot, created_at_ms) where elapses = 1;

@@ -20,6 +20,7 @@ from tests.bench import (
     footprint_lines,
     latency_lines,
     machine,
+    seam_lines,
     sender_lines,
     webhook_lines,
     world_lines,
@@ -32,6 +33,7 @@ Measure = Callable[[Bench], Awaitable[list[Line]]]
 
 PARTS: Mapping[str, Measure] = {
     "webhook": webhook_lines.measure,
+    "seam": seam_lines.measure,
     "sender": sender_lines.measure,
     "claim": claim_lines.measure,
     "broadcast": broadcast_lines.measure,

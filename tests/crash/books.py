@@ -49,6 +49,7 @@ class Row:
     reason: str | None
     # The row whose outcome has to be decided before this one can be said.
     waits_for: int | None = None
+    placeholder: int | None = None
 
     @property
     def text(self) -> str:
@@ -124,8 +125,8 @@ def read_books(path: Path) -> Books:
                 Row(**row)
                 for row in table(
                     "select id, bot, key, method, params, lane, chat_id, priority, on_uncertain,"
-                    " state, not_before_ms, due_ms, message_id, reason, waits_for from outbox"
-                    " order by id",
+                    " state, not_before_ms, due_ms, message_id, reason, waits_for, placeholder"
+                    " from outbox order by id",
                     params=json.loads,
                 )
             ],

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, NamedTuple
 
+from storage.claims import CAME_LATE
 from storage.lifecycle import HELD, TERMINAL, InboxState, OnUncertain, OutboxState
 from storage.methods import METHODS
 from tests.crash.books import Attempt, Books, Row
@@ -62,6 +63,21 @@ class Evidence:
         for arrival in self.ledger.of(Arrival):
             if arrival.effect and arrival.method in METHODS and arrival.chat_id is not None:
                 yield arrival
+
+    @cached_property
+    def rows_by_placeholder(self) -> Mapping[tuple[str, int | None], Row]:
+        """The rows that stand for a message, by the number that was handed out for it."""
+        return {(row.bot, row.placeholder): row for row in self.books.rows}
+
+    def may_have_left(self, row: Row) -> bool:
+        """Whether it may have stepped out of its lane, and come back when others had gone.
+
+        So does what changes a message about which had to be decided first; also where the answer to
+        that came in the end, to a sender that had lost the bot meanwhile.
+        """
+        named = row.params.get("message_id", "")
+        parent = self.rows_by_placeholder.get((row.bot, int(named))) if named else None
+        return parent is not None and (self.unknowns(parent) > 0 or parent.reason == CAME_LATE)
 
     def unknowns(self, row: Row) -> int:
         """How many attempts of a row may have been carried out without our knowing."""
@@ -177,7 +193,8 @@ def false_records(evidence: Evidence) -> list[str]:
 def disorder(evidence: Evidence) -> list[str]:
     """Effects come in the order of their lane's rows, and answers in that of a chat's words.
 
-    A row that may be repeated after an unknown outcome counts where it came first.
+    A row that may be repeated after an unknown outcome counts where it came first; what refers to a
+    message in doubt leaves its lane, and counts nowhere.
     """
     return [*_effects_out_of_order(evidence), *_rows_out_of_order(evidence)]
 
@@ -195,10 +212,10 @@ def _effects_out_of_order(evidence: Evidence) -> Iterator[str]:
         seen.add(row.id)
         lane = (row.bot, row.lane, row.priority)
         before = latest.get(lane)
-        if before is not None and before.id > row.id:
-            yield f"in {lane} row {row.id} came after row {before.id}"
-        else:
+        if before is None or before.id < row.id:
             latest[lane] = row
+        elif not evidence.may_have_left(row):
+            yield f"in {lane} row {row.id} came after row {before.id}"
 
 
 def _rows_out_of_order(evidence: Evidence) -> Iterator[str]:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from sender.sharing import Sharer
 from sender.upkeep import Upkeep
+from storage.blobs import Blobs
 from storage.clock import SystemClock
 from storage.database import opened
 from storage.failpoint import Failpoints
@@ -23,7 +24,9 @@ async def _do(path: Path, chore: str, failpoints: Failpoints) -> None:
     async with opened(path, clock, failpoints=failpoints) as db:
         sharer = Sharer("sender.0.chore", frozenset(), is_dead=lambda _: True)
         # Whatever has ended was long ago.
-        upkeep = Upkeep(db, clock, [], sharer=sharer, kept=Kept(inbox_days=-1, outbox_days=-1))
+        kept = Kept(inbox_days=-1, outbox_days=-1, placeholders_days=-1)
+        blobs = Blobs(path.parent / "blobs")
+        upkeep = Upkeep(db, clock, [], sharer=sharer, kept=kept, blobs=blobs)
         match chore:
             case "prune":
                 await upkeep.prune()

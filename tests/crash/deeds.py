@@ -29,6 +29,7 @@ NOWHERE: Final = "nowhere"
 QUESTIONS: Final = 2
 _SOON_MS: Final = 20_000
 _CALL_MS: Final = 2_000
+_DAY_MS: Final = 86_400_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,34 @@ async def speak_late(scene: Scene) -> None:
 async def speak_long(scene: Scene) -> None:
     """A call is too large to be handed over at once."""
     await say(scene, "long")
+
+
+async def speak_early(scene: Scene) -> None:
+    """A handler has its words committed before it is done."""
+    await say(scene, "flush")
+
+
+async def be_reminded(scene: Scene) -> None:
+    """A reminder is due at once."""
+    await say(scene, "remind")
+
+
+async def write_to_nobody(scene: Scene) -> None:
+    """A call is refused for good, and the bot is told."""
+    await say(scene, "lose")
+
+
+async def date_a_reminder_ahead(scene: Scene) -> None:
+    """A reminder was kept before the clock was set back. It is due long after all of this."""
+
+    def keep(tx: Tx) -> None:
+        ahead_ms = tx.now_ms() + _DAY_MS
+        unsaid = dict.fromkeys(("name", "data", "chat_id", "user_id", "rule", "late_ms_max"))
+        known = {"bot": BOT, "callback": "tests.crash.handlers:remind", "elapses": 1}
+        moments = {"now_ms": ahead_ms, "due_ms": ahead_ms + _DAY_MS}
+        tx.insert("reminders.keep", {**unsaid, **known, **moments})
+
+    await scene.house.house.write(keep)
 
 
 async def flood_a_read(scene: Scene) -> None:
@@ -173,6 +202,10 @@ _DEEDS: Final[Mapping[str, Deed]] = {
     "worker.retry": flood_a_read,
     "worker.cool_reads": flood_a_read,
     "worker.say": speak_late,
+    "worker.flush": speak_early,
+    "worker.told": write_to_nobody,
+    "worker.reminded": be_reminded,
+    "worker.redate": date_a_reminder_ahead,
     "worker.write": speak_late,
     "worker.release": stop,
     "worker.leave": stop,

@@ -3,7 +3,8 @@
 Question 17, the fifth in its chat, is answered with "17/5", some with a second message, and some
 first answers are edited. The count is kept in the chat's own memory, so that a turn that was taken
 twice, or whose memory was lost, shows in what people read. A few words have it do what it seldom
-does: wait for ever, speak after its turn, ask Telegram, write at length.
+does: wait for ever, speak before or after its turn, ask Telegram, write at length, be reminded, and
+write to nobody, of which it is told.
 """
 
 import asyncio
@@ -19,6 +20,7 @@ HANG = "hang"
 TURN_S = 0.1
 # Longer than a turn waits for its tasks.
 LATE_S = TASKS_GRACE_S + 0.3
+NOBODY = 4_711
 _QUESTION = re.compile(r"question (\d+)")
 # More than the transport hands over at once: such a call can be cut in its middle.
 _WAVES = "🌊" * 4_000
@@ -60,6 +62,17 @@ async def _say(update_id: int, message: Message, context: ContextTypes.DEFAULT_T
         case "long":
             markup = InlineKeyboardMarkup(_BUTTONS)
             await message.reply_text(f"update {update_id} {_WAVES}", reply_markup=markup)
+        case "flush":
+            turns_own: Any = context
+            await message.reply_text(f"update {update_id}, at once")
+            await turns_own.flush()
+            await message.reply_text(f"update {update_id}")
+        case "remind":
+            in_turns: Any = context
+            data = message.chat_id, update_id
+            await in_turns.later(0, remind, data=data, chat_id=message.chat_id)
+        case "lose":
+            await context.bot.send_message(NOBODY, f"update {update_id} to nobody")
         case _:
             await message.reply_text(f"update {update_id}")
 
@@ -72,6 +85,22 @@ async def _later(update_id: int, message: Message, context: ContextTypes.DEFAULT
     await message.reply_text(f"update {update_id}, late")
 
 
+async def remind(context: ContextTypes.DEFAULT_TYPE) -> None:
+    """Say that the moment has come."""
+    assert context.job is not None, "a reminder has a job"
+    assert isinstance(context.job.data, tuple)
+    chat_id, update_id = context.job.data
+    await context.bot.send_message(chat_id, f"update {update_id}, reminded")
+
+
+async def failed(update: object, context: ContextTypes.DEFAULT_TYPE) -> None:
+    """Tell who caused it that nobody was reached."""
+    assert isinstance(update, Update)
+    assert update.message is not None
+    await update.message.reply_text(f"update {update.update_id}, {type(context.error).__name__}")
+
+
 def register(application: Application[Any, Any, Any, Any, Any, Any]) -> None:
     """Let the bot answer."""
     application.add_handler(TypeHandler(Update, answer))
+    application.add_error_handler(failed)

@@ -21,7 +21,16 @@ import httpx
 from storage.clock import Clock, SystemClock
 from tests.crash.books import read_books
 from tests.crash.checkers import Evidence
-from tests.live.house import ROLES, House, LiveBot, Plan, Role, house, made_up_bot
+from tests.live.house import (
+    ROLES,
+    House,
+    LiveBot,
+    Plan,
+    Role,
+    house,
+    made_up_bot,
+    script_environment,
+)
 from tests.live.process import LiveProcess, until
 from tests.simulator.control import Control
 from tests.simulator.run import simulator_process
@@ -139,7 +148,7 @@ class Living:
             environment["FERRYMAN_TESTING__FAILPOINT"] = failpoint
         process = await LiveProcess.start(
             role,
-            ["-m", "bot", role, *words, "--config", str(self.house.config)],
+            self.house.words(role, *words),
             log=self.house.log_of(role),
             environment=environment,
         )
@@ -228,21 +237,35 @@ async def set_webhook(built: House, bot: LiveBot, *, connections: int = 40) -> N
     assert answer.json()["ok"], answer.text
 
 
+def _at(plan: Plan, telegram_url: str) -> Plan:
+    """The plan, at this Telegram, with what its script finds in its environment."""
+    (bot,) = plan.bots
+    environment = {
+        "FERRYMAN_WEB__API_TOKEN_FILE": str(plan.folder / "api.token"),
+        **script_environment(bot.token, telegram_url, plan.folder),
+    }
+    return replace(plan, telegram_url=telegram_url, environment=environment)
+
+
 @asynccontextmanager
 async def living(
-    folder: Path, *, settings: str = SETTINGS, has_webhook: bool = True
+    folder: Path,
+    *,
+    settings: str = SETTINGS,
+    has_webhook: bool = True,
+    handlers: str = HANDLERS,
+    script: Path | None = None,
 ) -> AsyncIterator[Living]:
-    """A house with nothing started yet, its webhook set, and people who know the bot."""
-    bot = made_up_bot(handlers=HANDLERS)
+    """A house with nothing started yet, its webhook set, and people who know the bot.
+
+    `script`: a bot's own script, which the worker runs instead of handlers of ours.
+    """
+    bot = made_up_bot(handlers=handlers)
     clock = SystemClock()
     (folder / "api.token").write_text(API_TOKEN, encoding="ascii")
     (folder / "api.token").chmod(0o600)
-    environment = {"FERRYMAN_WEB__API_TOKEN_FILE": str(folder / "api.token")}
-    plan = Plan(folder, "", bots=(bot,), settings=settings, environment=environment)
-    async with (
-        simulator_process(limits="off") as sim,
-        house(replace(plan, telegram_url=sim.api_url)) as built,
-    ):
+    plan = Plan(folder, "", bots=(bot,), settings=settings, script=script)
+    async with simulator_process(limits="off") as sim, house(_at(plan, sim.api_url)) as built:
         control = sim.control
         await control.add_bot(bot.token)
         await control.delivery(delay_scale=0.05, single_after_ms=600_000)

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from storage.claims import CAME_LATE
 from tests.crash import checkers
 from tests.crash.books import Attempt, Books, Row, Update
 from tests.crash.checkers import Evidence
@@ -183,6 +184,27 @@ def _edit_of_first(state: str, *, at_ms: int) -> Change:
     return change
 
 
+def _edit_behind_others(**parent: object) -> Change:
+    """The second row edits the first one's message, and came when a later row had gone."""
+
+    def change(seen: Evidence) -> Evidence:
+        edit = replace(
+            _row(2), method="editMessageText", params={**_row(2).params, "message_id": "-9"}
+        )
+        third = _told(3)
+        ledger = Ledger(
+            [*seen.ledger.entries[:2], *_told(1), *third, _told(2, method="editMessageText")[0]]
+        )
+        books = replace(
+            seen.books,
+            rows=[replace(_row(1), placeholder=-9, **parent), edit, _row(3)],  # type: ignore[arg-type]  # fields by name
+            attempts=[*seen.books.attempts, _attempt(3)],
+        )
+        return Evidence(ledger, books)
+
+    return change
+
+
 BREACHES: tuple[tuple[str, Change, str], ...] = (
     ("an acknowledged update is gone", _without_update(2), "lost_updates"),
     ("it was never handled", _with_update(2, state="received"), "lost_updates"),
@@ -209,6 +231,7 @@ BREACHES: tuple[tuple[str, Change, str], ...] = (
     ("another message is taken for it", _with_row(1, message_id=72), "false_records"),
     ("a dead row was sent", _with_row(1, state="dead", reason="refused"), "false_records"),
     ("answers came in another order", _told_backwards, "disorder"),
+    ("an edit came after others without a reason", _edit_behind_others(), "disorder"),
     (
         "turns committed in another order",
         _chain(_with_row(1, key="turn:2:0:0"), _with_row(2, key="turn:1:0:0")),
@@ -259,6 +282,14 @@ FORGIVEN: tuple[tuple[str, Change], ...] = (
             _with_row(1, state="uncertain", message_id=None, reason="its sender ended"),
             _with_attempt(1, stage="abandoned", verdict="uncertain"),
         ),
+    ),
+    (
+        "an edit waited outside until its message's answer came",
+        _edit_behind_others(reason=CAME_LATE),
+    ),
+    (
+        "an edit waited outside until a person had decided",
+        _chain(_edit_behind_others(), _with_attempt(1, verdict="uncertain")),
     ),
     (
         "a row waits for its time",

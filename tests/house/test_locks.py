@@ -16,7 +16,12 @@ from packaging.version import Version
 
 from tests.house.sources import ROOT
 
-LOCKS = ("requirements.lock", "requirements-dev.lock", "requirements-peers.lock")
+LOCKS = (
+    "requirements.lock",
+    "requirements-dev.lock",
+    "requirements-peers.lock",
+    "requirements-thirdparty.lock",
+)
 each_lock = pytest.mark.parametrize("lock", LOCKS)
 
 # The oldest release without a hole that is known to matter here. Where a package is not wanted at
@@ -67,7 +72,7 @@ def faults(text: str) -> list[str]:
 
 def unreasoned(text: str) -> list[str]:
     """List the dependencies in the text of a pyproject.toml that stand without their reason."""
-    arrays = re.findall(r"(?ms)^(?:dependencies|dev|peers) = \[\n(.*?)^\]", text)
+    arrays = re.findall(r"(?ms)^(?:dependencies|dev|peers|thirdparty) = \[\n(.*?)^\]", text)
     lines = [line for array in arrays for line in array.splitlines()]
     lines = [line for line in lines if line.strip() and not line.lstrip().startswith("#")]
     return [line for line in lines if not _REASONED.match(line)]
@@ -113,9 +118,9 @@ def test_a_lock_answers_what_the_project_asks_for(lock: str, *, dev: bool) -> No
         assert pinned[canonicalize_name(wanted.name)] in wanted.specifier, wanted
 
 
-def test_developers_run_what_servers_run() -> None:
-    runtime, dev = pins(read("requirements.lock")), pins(read("requirements-dev.lock"))
-    assert runtime.items() <= dev.items()
+@pytest.mark.parametrize("lock", ["requirements-dev.lock", "requirements-thirdparty.lock"])
+def test_what_is_tried_is_what_servers_run(lock: str) -> None:
+    assert pins(read("requirements.lock")).items() <= pins(read(lock)).items()
 
 
 def test_a_floor_in_the_project_is_no_lower_than_the_safe_one() -> None:

@@ -216,7 +216,8 @@ ROOT_NAMES = {
     *(".ci", ".git", ".gitignore"),
     *("CHANGELOG.md", "LICENSE", "Makefile", "README.md", "pyproject.toml"),
     *("flake.lock", "flake.nix", "nix"),
-    *("requirements.lock", "requirements-dev.lock", "requirements-peers.lock"),
+    *("requirements.lock", "requirements-dev.lock"),
+    *("requirements-peers.lock", "requirements-thirdparty.lock"),
     *("bot", "sender", "storage", "tests"),
 }
 

@@ -49,11 +49,17 @@ def made_up_bot(name: str = "main", number: int = 1, handlers: str = "") -> Live
     )
 
 
+def script_environment(token: str, telegram_url: str, folder: Path) -> dict[str, str]:
+    """What a script finds in its environment; none of it is Ferryman's."""
+    return {"BOT_TOKEN": token, "BOT_API": telegram_url, "BOT_FOLDER": str(folder)}
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """What a house is to be like.
 
     `settings` are further lines of the configuration file, `environment` further variables.
+    `script`: what the worker runs (`ferryman exec --worker`), instead of the bots' handlers.
     """
 
     folder: Path
@@ -62,6 +68,7 @@ class Plan:
     settings: str = ""
     log_level: str = "INFO"
     environment: Mapping[str, str] = field(default_factory=dict)
+    script: Path | None = None
 
 
 class House:
@@ -84,6 +91,13 @@ class House:
     def database_path(self) -> Path:
         """The database file."""
         return self.state / "ferryman.db"
+
+    def words(self, role: str, *more: str) -> list[str]:
+        """The words that start a role, or all of them (`run`), in a Python of its own."""
+        config = ["--config", str(self.config)]
+        if role == "worker" and self.plan.script is not None:
+            return ["-m", "bot", "exec", *more, *config, "--worker", str(self.plan.script)]
+        return ["-m", "bot", role, *more, *config]
 
     def log_of(self, role: str) -> Path:
         """Where a role's log goes, over all its lives."""
@@ -125,7 +139,7 @@ class House:
             environment["FERRYMAN_TESTING__FAILPOINT"] = failpoint
         process = await LiveProcess.start(
             role,
-            ["-m", "bot", role, "--config", str(self.config)],
+            self.words(role),
             log=self.log_of(role),
             environment=environment,
         )

@@ -12,7 +12,6 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from contextvars import Context
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
-from urllib.parse import parse_qsl
 
 from telegram.error import NetworkError, TimedOut
 from telegram.request import BaseRequest, RequestData
@@ -24,6 +23,7 @@ from storage.clock import Clock
 from storage.settings import Token
 from tests.simulation.loop import Process, WorldLoop, passing, process_here
 from tests.simulator.acting import act_out
+from tests.simulator.form_bodies import read_body
 from tests.simulator.model import Telegram
 from tests.simulator.wire import Ending, Reply
 
@@ -131,11 +131,11 @@ class WorldTransport(Transport):
         if passage.fails == "incomplete":
             return Answer(stage=Stage.BODY_INCOMPLETE, fault="ClientConnectionResetError")
         token = address.url("x").path.removeprefix("/bot").removesuffix("/x")
-        form = dict(parse_qsl(call.body.decode(), keep_blank_values=True, strict_parsing=False))
+        form, files = _read(call)
         number = network.watch.leaves(self._process, token, call.method, form)
         answer: asyncio.Future[Answer] = network.loop.create_future()
         self._under_way[answer] = None
-        network.fly(self._flight(answer, number, passage, (token, call.method, form)))
+        network.fly(self._flight(answer, number, passage, (token, call.method, form, files)))
         try:
             told = await answer
         finally:
@@ -155,7 +155,7 @@ class WorldTransport(Transport):
         answer: "asyncio.Future[Answer]",
         number: int,
         passage: Passage,
-        call: tuple[str, str, dict[str, str]],
+        call: tuple[str, str, dict[str, str], dict[str, bytes]],
     ) -> None:
         network = self._network
         late = network.loop.call_later(self._timeout_s, _set, answer, _silent("SocketTimeoutError"))
@@ -169,6 +169,14 @@ class WorldTransport(Transport):
             await passing(passage.back_s)
             _set(answer, _as_answer(reply))
         late.cancel()
+
+
+def _read(call: Call) -> tuple[dict[str, str], dict[str, bytes]]:
+    """The call as the other end reads it."""
+    pieces = [
+        piece if isinstance(piece, bytes) else piece.path.read_bytes() for piece in call.ahead
+    ]
+    return read_body(call.content_type, b"".join([*pieces, call.body]), b"")
 
 
 def _set(answer: "asyncio.Future[Answer]", told: Answer) -> None:

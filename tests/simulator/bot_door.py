@@ -1,4 +1,4 @@
-"""The Bot API over HTTP: `/bot<token>/<method>`, and nothing else at this port.
+"""The Bot API over HTTP: `/bot<token>/<method>` and `/file/bot<token>/<file_path>`.
 
 A call is carried out when its whole body has been read, and whoever hangs up afterwards undoes
 nothing: so it is at Telegram (telegram.md §4.1).
@@ -14,6 +14,8 @@ from tests.simulator.form_bodies import BadBody, read_body
 from tests.simulator.listening import cut, transport_of, while_they_listen
 from tests.simulator.model import Telegram
 from tests.simulator.wire import Ending, Reply, refuse
+
+_PLAIN = {"Content-Type": "application/octet-stream"}
 
 
 class BotDoor:
@@ -75,6 +77,20 @@ async def _closed(receive: Receive) -> None:
         pass
 
 
+class FileDoor:
+    """Where files are downloaded whose path `getFile` has told."""
+
+    def __init__(self, telegram: Telegram) -> None:
+        self._telegram = telegram
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Give one file."""
+        params = Request(scope, receive).path_params
+        content = self._telegram.download(params["token"], params["path"])
+        reply = refuse(404, "Not Found") if content is None else Reply(200, content, _PLAIN)
+        await _travel(reply, scope, receive, send)
+
+
 class _Nothing:
     """Every other address."""
 
@@ -87,6 +103,7 @@ def bot_app(telegram: Telegram) -> ASGIApp:
     return Starlette(
         routes=[
             Route("/bot{token}/{method}", BotDoor(telegram)),
+            Route("/file/bot{token}/{path:path}", FileDoor(telegram)),
             Route("/{anything:path}", _Nothing()),
         ]
     )

@@ -6,8 +6,9 @@
 World   add_bot(token) -> BotView · add_user(first_name) -> UserView
         add_chat(kind, title) -> ChatView
         stars(bot, tenths)
-People  says edits deletes presses asks_inline checks_out stops_generation blocks unblocks
-        deactivates adds_bot kicks_bot slows upgrades dissolves
+People  says edits deletes presses asks_inline checks_out asks_shipping pays
+        stops_generation blocks unblocks deactivates adds_bot kicks_bot slows opens_topics
+        upgrades dissolves
         (a chat left out means the private chat of user and bot)
 Bot API inject(bot, update) · redeliver(bot, update_id)
         webhook(bot) -> what getWebhookInfo would tell
@@ -93,6 +94,8 @@ class MessageView:
     deleted: bool
     reply_to: int | None
     buttons: tuple[tuple[Button, ...], ...]
+    # What it is besides words: a photo, a poll, an invoice.
+    shows: JsonObject
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,11 +191,16 @@ class Control:
         bot: int | None = None,
         chat: int | None = None,
         reply_to: int | None = None,
+        shows: JsonObject | None = None,
     ) -> Said:
-        """A person writes to a bot in private (`bot`) or into a group (`chat`)."""
-        return _said(
-            await self._ask("says", user=user, text=text, bot=bot, chat=chat, reply_to=reply_to)
+        """A person writes to a bot in private (`bot`) or into a group (`chat`).
+
+        `shows`: what the message is besides its words: `{"photo": [...]}`, `{"document": {...}}`.
+        """
+        told = await self._ask(
+            "says", user=user, text=text, bot=bot, chat=chat, reply_to=reply_to, shows=shows
         )
+        return _said(told)
 
     async def edits(
         self,
@@ -241,6 +249,15 @@ class Control:
         asked = await self._ask("checks_out", user=user, payload=payload, bot=bot)
         return str(asked["query_id"])
 
+    async def asks_shipping(self, user: int, payload: str, *, bot: int) -> str:
+        """A person says where to ship what they buy; the id of the shipping query."""
+        asked = await self._ask("asks_shipping", user=user, payload=payload, bot=bot)
+        return str(asked["query_id"])
+
+    async def pays(self, query: str) -> Said:
+        """A person pays, once their pre-checkout query was answered with ok."""
+        return _said(await self._ask("pays", query=query))
+
     async def stops_generation(self, user: int, draft_id: int, *, bot: int) -> None:
         """A person stops a text that the bot is writing before their eyes."""
         await self._ask("stops_generation", user=user, draft_id=draft_id, bot=bot)
@@ -248,6 +265,10 @@ class Control:
     async def slows(self, user: int, seconds: int, *, chat: int) -> None:
         """A creator puts a supergroup into slow mode; 0 ends it."""
         await self._ask("slows", user=user, seconds=seconds, chat=chat)
+
+    async def opens_topics(self, user: int, *, chat: int) -> None:
+        """A creator turns a supergroup into a forum."""
+        await self._ask("opens_topics", user=user, chat=chat)
 
     async def blocks(self, user: int, *, bot: int) -> None:
         """A person blocks a bot."""
@@ -453,4 +474,5 @@ def _message(line: Mapping[str, Any]) -> MessageView:
             tuple(Button(b["text"], b.get("callback_data"), b.get("url")) for b in row)
             for row in line["buttons"]
         ),
+        shows=line["extra"],
     )

@@ -72,6 +72,7 @@ class _Says(Words):
     bot: int | None = None
     chat: int | None = None
     reply_to: int | None = None
+    shows: dict[str, object] | None = None
 
 
 class _Edits(Words):
@@ -107,6 +108,10 @@ class _ChecksOut(Words):
     user: int
     payload: str
     bot: int
+
+
+class _Pays(Words):
+    query: str
 
 
 class _StopsGeneration(Words):
@@ -249,6 +254,7 @@ def says(world: World, words: _Says) -> JsonObject:
             bot_id=words.bot,
             chat_id=words.chat,
             reply_to=words.reply_to,
+            shows=words.shows,
         )
     )
 
@@ -290,6 +296,17 @@ def checks_out(world: World, words: _ChecksOut) -> JsonObject:
     return {"query_id": query.id}
 
 
+def asks_shipping(world: World, words: _ChecksOut) -> JsonObject:
+    """A person says where to ship what they buy."""
+    query = world.telegram.people.asks_shipping(words.user, words.payload, bot_id=words.bot)
+    return {"query_id": query.id}
+
+
+def pays(world: World, words: _Pays) -> JsonObject:
+    """A person pays what the bot has confirmed."""
+    return _said(world.telegram.people.pays(words.query))
+
+
 def stops_generation(world: World, words: _StopsGeneration) -> JsonObject:
     """A person has read enough of a draft."""
     world.telegram.people.stops_generation(words.user, words.draft_id, bot_id=words.bot)
@@ -299,6 +316,12 @@ def stops_generation(world: World, words: _StopsGeneration) -> JsonObject:
 def slows(world: World, words: _Slows) -> JsonObject:
     """A supergroup goes into slow mode."""
     world.telegram.people.slows(words.user, words.seconds, chat_id=words.chat)
+    return {}
+
+
+def opens_topics(world: World, words: _UserInChat) -> JsonObject:
+    """A supergroup becomes a forum."""
+    world.telegram.people.opens_topics(words.user, chat_id=words.chat)
     return {}
 
 
@@ -443,8 +466,11 @@ VERBS: dict[str, Verb] = {
     "presses": _verb(_Presses, presses),
     "asks_inline": _verb(_AsksInline, asks_inline),
     "checks_out": _verb(_ChecksOut, checks_out),
+    "asks_shipping": _verb(_ChecksOut, asks_shipping),
+    "pays": _verb(_Pays, pays),
     "stops_generation": _verb(_StopsGeneration, stops_generation),
     "slows": _verb(_Slows, slows),
+    "opens_topics": _verb(_UserInChat, opens_topics),
     "stars": _verb(_Stars, stars),
     "blocks": _verb(_UserAndBot, blocks),
     "unblocks": _verb(_UserAndBot, unblocks),

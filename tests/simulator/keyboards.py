@@ -46,6 +46,9 @@ def read_markup(markup: JsonObject | None, *, inline_only: bool) -> Keyboard:
 def _button(button: object) -> JsonObject:
     if not isinstance(button, dict):
         raise bug("can't parse inline keyboard button: expected an Object")
+    # Where a string is asked for, Telegram's server takes a number too (td:JsonBuilder.cpp,
+    # `get_json_object_string_field`).
+    button = {name: str(value) if type(value) is int else value for name, value in button.items()}
     if not isinstance(button.get("text"), str) or not button["text"]:
         raise bug("can't parse inline keyboard button: Can't find field \"text\"")
     if unknown := set(button) - _ACTIONS - _LOOKS:

@@ -13,10 +13,13 @@ from urllib.parse import urlsplit
 from tests.simulator.entities import Formatted
 from tests.simulator.forms import ATTACHED, bug
 from tests.simulator.message_parts import check_caption, formatted
-from tests.simulator.methods import Call
+from tests.simulator.methods import Call, Result
+from tests.simulator.state import State
 from tests.simulator.wire import JsonObject, bad_request
 
 _FILE_ID = re.compile(r"sim-(?P<kind>[a-z_]+)-(?P<bot>\d+)-(?P<number>\d{10})")
+DOWNLOAD_BYTES_MAX = 20 << 20
+PHOTO_BYTES_MAX = 10 << 20
 _PIXELS: JsonObject = {"width": 640, "height": 480}
 # What each kind of file shows besides its identity.
 KINDS: Mapping[str, JsonObject] = {
@@ -76,10 +79,61 @@ def shown_file(kind: str, named: str, call: Call) -> JsonObject:
     if named.startswith(ATTACHED):
         if named.removeprefix(ATTACHED) not in call.files:
             raise bug(f"no file was brought along as {named}")
-        named = str(zlib.crc32(call.files[named.removeprefix(ATTACHED)]))
-    elif urlsplit(named).scheme not in ("http", "https") or not urlsplit(named).hostname:
+        number = _taken_in(kind, call.files[named.removeprefix(ATTACHED)], call)
+        return _shown(kind, file_id(kind, call.bot.id, number))
+    if urlsplit(named).scheme not in ("http", "https") or not urlsplit(named).hostname:
         raise bad_request("wrong file identifier/HTTP URL specified")
     return _shown(kind, file_id(kind, call.bot.id, zlib.crc32(named.encode())))
+
+
+def _taken_in(kind: str, content: bytes, call: Call) -> int:
+    """Keep an upload; the number by which every bot's `file_id` names it. Raises Refused."""
+    if kind == "photo" and len(content) > PHOTO_BYTES_MAX:
+        raise bad_request(
+            f"file of size {len(content)} bytes is too big for a photo; "
+            f"the maximum size is {PHOTO_BYTES_MAX} bytes"
+        )
+    if not content:
+        raise bad_request("file must be non-empty")
+    number = zlib.crc32(content)
+    call.state.files[number] = content
+    return number
+
+
+def get_file(call: Call) -> Result:
+    """Prepare an uploaded file for its download; raises Refused (telegram.md §2.5, §3.5)."""
+    named = call.args.text("file_id")
+    found = _FILE_ID.fullmatch(named)
+    content = None if found is None else call.state.files.get(int(found["number"]))
+    if found is None or int(found["bot"]) != call.bot.id or content is None:
+        raise bad_request("wrong file_id or the file is temporarily unavailable")
+    if len(content) > DOWNLOAD_BYTES_MAX:
+        raise bad_request("file is too big")
+    return Result(
+        {
+            "file_id": named,
+            "file_unique_id": named[-10:],
+            "file_size": len(content),
+            "file_path": f"{found['kind']}s/file_{int(found['number'])}",
+        }
+    )
+
+
+def upload_sticker_file(call: Call) -> Result:
+    """Take a file in, for a set of stickers to come; raises Refused."""
+    if call.args.text("sticker_format") not in ("static", "animated", "video"):
+        raise bad_request("sticker format must be one of static, animated or video")
+    if "sticker" not in call.files:
+        raise bug("the sticker must be brought along")
+    content = call.files["sticker"]
+    named = file_id("sticker", call.bot.id, _taken_in("sticker", content, call))
+    return Result({"file_id": named, "file_unique_id": named[-10:], "file_size": len(content)})
+
+
+def downloaded(path: str, state: State) -> bytes | None:
+    """The content behind a `file_path`; None where there is none."""
+    number = path.rpartition("/file_")[2]
+    return state.files.get(int(number)) if number.isdecimal() else None
 
 
 def _shown(kind: str, file: str) -> JsonObject:
@@ -90,7 +144,7 @@ def _shown(kind: str, file: str) -> JsonObject:
 def file_in(kind: str, call: Call) -> tuple[JsonObject, str]:
     """The file of a method that sends one: what is shown, and what stands for it."""
     if kind in call.files:
-        number = zlib.crc32(call.files[kind])
+        number = _taken_in(kind, call.files[kind], call)
         return _shown(kind, file_id(kind, call.bot.id, number)), f"{kind} {number}"
     named = call.args.text(kind)
     return shown_file(kind, named, call), named

@@ -1,5 +1,6 @@
 """The methods that the simulator knows, by their names in lower case: Telegram ignores case."""
 
+from tests.simulator.media import get_file, upload_sticker_file
 from tests.simulator.methods import Cost, Method
 from tests.simulator.methods_answers import (
     answer_callback_query,
@@ -8,6 +9,11 @@ from tests.simulator.methods_answers import (
     answer_shipping_query,
 )
 from tests.simulator.methods_chats import get_chat, get_me, send_chat_action
+from tests.simulator.methods_commands import (
+    delete_my_commands,
+    get_my_commands,
+    set_my_commands,
+)
 from tests.simulator.methods_contents import (
     send_contact,
     send_dice,
@@ -40,6 +46,13 @@ from tests.simulator.methods_messages import (
     edit_message_text,
     send_message,
 )
+from tests.simulator.methods_payments import create_invoice_link, send_invoice
+from tests.simulator.methods_rooms import (
+    create_chat_invite_link,
+    create_forum_topic,
+    export_chat_invite_link,
+    revoke_chat_invite_link,
+)
 from tests.simulator.methods_updates import (
     delete_webhook,
     get_updates,
@@ -52,10 +65,14 @@ METHODS: dict[str, Method] = {
     for method in (
         Method("getMe", Cost.READ, get_me),
         Method("getChat", Cost.READ, get_chat),
+        Method("getFile", Cost.READ, get_file),
         Method("getUpdates", Cost.READ, get_updates),
         Method("getWebhookInfo", Cost.READ, get_webhook_info),
         Method("setWebhook", Cost.FREE, set_webhook),
         Method("deleteWebhook", Cost.FREE, delete_webhook),
+        Method("setMyCommands", Cost.FREE, set_my_commands),
+        Method("getMyCommands", Cost.READ, get_my_commands),
+        Method("deleteMyCommands", Cost.FREE, delete_my_commands),
         Method("answerCallbackQuery", Cost.FREE, answer_callback_query),
         Method("answerInlineQuery", Cost.FREE, answer_inline_query),
         Method("answerPreCheckoutQuery", Cost.FREE, answer_pre_checkout_query),
@@ -75,6 +92,7 @@ METHODS: dict[str, Method] = {
         Method("sendLocation", Cost.SEND, send_location),
         Method("sendVenue", Cost.SEND, send_venue),
         Method("sendContact", Cost.SEND, send_contact),
+        Method("sendInvoice", Cost.SEND, send_invoice),
         Method("sendPoll", Cost.SEND, send_poll),
         Method("sendDice", Cost.SEND, send_dice),
         Method("copyMessage", Cost.SEND, copy_message),
@@ -88,6 +106,12 @@ METHODS: dict[str, Method] = {
         Method("deleteMessage", Cost.CHAT, delete_message),
         Method("deleteMessages", Cost.CHAT, delete_messages),
         Method("stopPoll", Cost.CHAT, stop_poll),
+        Method("createInvoiceLink", Cost.FREE, create_invoice_link),
+        Method("uploadStickerFile", Cost.FREE, upload_sticker_file),
+        Method("createForumTopic", Cost.CHAT, create_forum_topic),
+        Method("exportChatInviteLink", Cost.CHAT, export_chat_invite_link),
+        Method("createChatInviteLink", Cost.CHAT, create_chat_invite_link),
+        Method("revokeChatInviteLink", Cost.CHAT, revoke_chat_invite_link),
         Method("pinChatMessage", Cost.CHAT, pin_chat_message),
         Method("unpinChatMessage", Cost.CHAT, unpin_chat_message),
         Method("unpinAllChatMessages", Cost.CHAT, unpin_all_chat_messages),

@@ -28,6 +28,7 @@ from tests.simulator.forms import Args
 from tests.simulator.guard import Guard
 from tests.simulator.ledger import Arrival, Ledger
 from tests.simulator.limits import TELEGRAM, Charge, Limiter, LimitRules, Ruling, Scope
+from tests.simulator.media import downloaded
 from tests.simulator.method_table import METHODS
 from tests.simulator.methods import Call, Cost, Method
 from tests.simulator.people import People
@@ -169,6 +170,12 @@ class Telegram:
         self._remember(visit, reply)
         self._write_down(visit, reply)
         return reply
+
+    def download(self, token: str, path: str) -> bytes | None:
+        """The content of a file, for the bot that has this token; None for anybody else."""
+        bots = self.state.bots.values()
+        is_known = any(bot.token == token and not bot.revoked for bot in bots)
+        return downloaded(path, self.state) if is_known else None
 
     def _slow_ms(self, bot: Bot, chat_id: int | None) -> int:
         chat = None if chat_id is None else self.state.chats.get(chat_id)

@@ -19,6 +19,15 @@ FIRST_USER_ID = 5_000_001
 # As Telegram numbers them: groups below zero, supergroups and channels with the prefix -100.
 FIRST_GROUP_ID = -4_000_001
 FIRST_SUPERGROUP_ID = -1_002_000_000_001
+# Where everybody lives who has something shipped.
+ADDRESS: JsonObject = {
+    "country_code": "DE",
+    "state": "",
+    "city": "Kiel",
+    "street_line1": "Quay 1",
+    "street_line2": "",
+    "post_code": "24103",
+}
 
 
 class Impossible(Exception):
@@ -84,11 +93,15 @@ class People:
         bot_id: int | None = None,
         chat_id: int | None = None,
         reply_to: int | None = None,
+        shows: JsonObject | None = None,
     ) -> Said:
-        """Write to a bot in private, or into a group; writing to a blocked bot unblocks it."""
+        """Write to a bot in private, or into a group; writing to a blocked bot unblocks it.
+
+        `shows`: what the message is besides its words, such as a photo; then they are its caption.
+        """
         user = self._active(user_id)
         content = Formatted(text, found_in(text)).trimmed()
-        if not content.text:
+        if not content.text and not shows:
             raise Impossible("a message has a text")
         bot, conversation, shown = self._where(user, bot_id, chat_id)
         if bot is not None:
@@ -102,7 +115,9 @@ class People:
                 chat=shown,
                 sender=user.to_json(),
                 content=content,
+                is_caption=bool(shows),
                 reply_to=None if reply_to is None else conversation.find(reply_to),
+                extra=dict(shows or {}),
             )
         )
         said = self._publish("message", message, bot, chat_id)
@@ -184,8 +199,43 @@ class People:
     def checks_out(self, user_id: int, payload: str, *, bot_id: int) -> Query:
         """Press the last button before paying: a pre-checkout query."""
         query = self._question("pre_checkout_query", user_id, bot_id, CHECKOUT_WINDOW_MS)
-        self._ask(query, {"currency": "XTR", "total_amount": 1, "invoice_payload": payload})
+        query.data = payload
+        self._ask(query, {**self._offer(bot_id, payload), "invoice_payload": payload})
         return query
+
+    def asks_shipping(self, user_id: int, payload: str, *, bot_id: int) -> Query:
+        """Give an address for what is to be shipped: a shipping query."""
+        query = self._question("shipping_query", user_id, bot_id, CHECKOUT_WINDOW_MS)
+        self._ask(query, {"invoice_payload": payload, "shipping_address": ADDRESS})
+        return query
+
+    def pays(self, query_id: str) -> Said:
+        """Pay what the bot has confirmed; it is told by a message in the private chat."""
+        query = self._state.queries[query_id]
+        if query.kind != "pre_checkout_query" or not (query.answer or {}).get("ok"):
+            raise Impossible(f"the bot has not confirmed {query_id}")
+        if query.paid:
+            raise Impossible(f"{query_id} is paid already")
+        query.paid = True
+        user = self._active(query.user_id)
+        payment = {
+            **self._offer(query.bot_id, query.data),
+            "invoice_payload": query.data,
+            "telegram_payment_charge_id": f"sim-{query_id}",
+            "provider_payment_charge_id": f"sim-{query_id}",
+        }
+        bot, conversation, shown = self._where(user, query.bot_id, None)
+        message = conversation.keep(
+            Message(
+                message_id=self._state.next_message_id(bot, conversation),
+                date_s=self._state.now_s(),
+                chat=shown,
+                sender=user.to_json(),
+                extra={"successful_payment": payment},
+            )
+        )
+        self._show("message", message, bot, None)
+        return self._publish("message", message, bot, None)
 
     def stops_generation(self, user_id: int, draft_id: int, *, bot_id: int) -> None:
         """Stop a text that a bot is writing before one's eyes."""
@@ -205,6 +255,15 @@ class People:
         if chat.type is not ChatType.SUPERGROUP:
             raise Impossible(f"{chat.title} is no supergroup")
         chat.slow_s = seconds
+
+    def opens_topics(self, user_id: int, *, chat_id: int) -> None:
+        """Turn a supergroup into a forum."""
+        chat = self._state.chats[chat_id]
+        if chat.standing(self._active(user_id).id) is not Standing.CREATOR:
+            raise Impossible(f"only its creator can open topics in {chat.title}")
+        if chat.type is not ChatType.SUPERGROUP:
+            raise Impossible(f"{chat.title} is no supergroup")
+        chat.is_forum = True
 
     def blocks(self, user_id: int, *, bot_id: int) -> None:
         """Stop a bot."""
@@ -269,6 +328,10 @@ class People:
         return state.queue(bot, update_id, parts)
 
     # Inside
+
+    def _offer(self, bot_id: int, payload: str) -> JsonObject:
+        """What an order costs; one that no invoice tells of costs a Star."""
+        return self._state.offers.get((bot_id, payload), {"currency": "XTR", "total_amount": 1})
 
     def _question(self, kind: str, user_id: int, bot_id: int, window_ms: int) -> Query:
         state = self._state

@@ -65,6 +65,8 @@ class Bot:
     # Raised by whoever ends a running long poll, with the reason.
     poll: int = 0
     poll_ended_by: str = ""
+    # What its menu shows, by audience.
+    commands: dict[str, list[JsonObject]] = field(default_factory=dict)
     # Bodies of all updates ever made, for a delivery that is repeated on purpose.
     archive: dict[int, Pending] = field(default_factory=dict)
 
@@ -92,6 +94,7 @@ class Query:
     answer: JsonObject | None = None
     kind: str = "callback_query"
     window_ms: int = CALLBACK_WINDOW_MS
+    paid: bool = False
 
     def waits(self, now_ms: int) -> bool:
         """Say whether an answer would still be taken."""
@@ -125,7 +128,13 @@ class State:
         self.queries: dict[str, Query] = {}
         self.inline_messages: dict[tuple[int, str], tuple[str, Keyboard]] = {}
         self.business: set[tuple[int, str]] = set()
+        # What was uploaded, by the number that is part of each of its file_ids.
+        self.files: dict[int, bytes] = {}
         self.silences: list[Silence] = []
+        # What is for sale, by bot and payload: its currency and its price.
+        self.offers: dict[tuple[int, str], JsonObject] = {}
+        # Ways into a chat, by bot and chat, and each by its address.
+        self.links: dict[tuple[int, int], dict[str, JsonObject]] = {}
         # Texts that are being written before somebody's eyes, by bot, chat and draft.
         self.drafts: dict[tuple[int, int, int], str] = {}
         self._listeners: list[Callable[[Told], None]] = []

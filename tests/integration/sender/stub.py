@@ -13,6 +13,7 @@ from enum import Enum, auto
 from urllib.parse import parse_qsl
 
 from storage.clock import Clock
+from tests.simulator.form_bodies import read_body
 
 
 class Cut(Enum):
@@ -65,6 +66,7 @@ class Arrival:
     form: Mapping[str, str]
     at_ms: int
     raw: bytes
+    files: Mapping[str, bytes] = field(default_factory=dict)
 
 
 def refusal(code: int, description: str, parameters: Mapping[str, object] | None = None) -> Reply:
@@ -162,18 +164,17 @@ class Stub:
 
     async def _answer_one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
-        length = 0
+        headers = {}
         for line in head.split("\r\n"):
             name, _, value = line.partition(":")
-            if name.lower() == "content-length":
-                length = int(value)
-        raw = await reader.readexactly(length)
+            headers[name.lower()] = value.strip()
+        raw = await reader.readexactly(int(headers.get("content-length", 0)))
         method = head.split(" ", 2)[1].rpartition("/")[2]
-        form = dict(parse_qsl(raw.decode("ascii"), keep_blank_values=True))
+        form, files = _read(headers.get("content-type", ""), raw)
         self.under_way += 1
         self.most_under_way = max(self.most_under_way, self.under_way)
         async with self._changed:
-            self.arrivals.append(Arrival(method, form, self._clock.now_ms(), raw))
+            self.arrivals.append(Arrival(method, form, self._clock.now_ms(), raw, files))
             self._changed.notify_all()
         try:
             return await self._reply(method, form, writer)
@@ -213,6 +214,12 @@ class Stub:
             self._message_id += 1
             result = {"message_id": self._message_id, "chat": {"id": form.get("chat_id")}}
         return Reply(200, json.dumps({"ok": True, "result": result}).encode(), {})
+
+
+def _read(content_type: str, raw: bytes) -> tuple[Mapping[str, str], Mapping[str, bytes]]:
+    if content_type.startswith("multipart/"):
+        return read_body(content_type, raw, b"")
+    return dict(parse_qsl(raw.decode("ascii"), keep_blank_values=True)), {}
 
 
 async def _write(writer: asyncio.StreamWriter, reply: Reply) -> None:

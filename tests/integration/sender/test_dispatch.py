@@ -13,6 +13,7 @@ from sender.policy import Wait, WaitCause
 from sender.transport import Address, TransportOptions, open_transport
 from sender.verdict import FloodHint
 from storage import cancelling, pauses
+from storage.blobs import Blobs
 from storage.errors import LeaseLost
 from storage.failpoint import Failpoints
 from storage.leases import Lease
@@ -40,7 +41,10 @@ class Quay:
     async def send_out(self, memory: BotMemory) -> int:
         options = TransportOptions(read_timeout_s=30, connections_max=1)
         async with open_transport(options, self.house.clock) as transport:
-            tools = Tools(self.house.db, self.house.clock, FairDice(), transport, Failpoints())
+            blobs = Blobs(self.house.folder / "blobs")
+            tools = Tools(
+                self.house.db, self.house.clock, FairDice(), transport, Failpoints(), blobs
+            )
             way = Way(
                 lambda _: self.reasons.pop(0) if self.reasons else "",
                 self.started.append,

@@ -118,6 +118,28 @@ async def test_a_chat_action_is_never_repeated(house: House) -> None:
     assert len(house.stub.arrivals) == 1
 
 
+async def test_a_gift_of_which_nobody_can_tell_is_held_though_it_has_one_attempt(
+    house: House,
+) -> None:
+    house.stub.will("sendGift", Cut.AFTER_READING)
+    await house.start()
+    params = {"user_id": "7", "gift_id": "g"}
+    [row] = await house.says(call("a", method="sendGift", params=params, attempts_max=1))
+    await house.becomes(row, OutboxState.UNCERTAIN)
+    await house.passes(60_000)
+    assert len(house.stub.arrivals) == 1
+
+
+async def test_a_method_that_is_not_known_is_paced_like_a_message_and_never_repeated_by_itself(
+    house: House,
+) -> None:
+    house.stub.will("doMoon", Cut.AFTER_READING)
+    await house.start()
+    [row] = await house.says(call("a", method="doMoon", params={"chat_id": "7"}))
+    await house.becomes(row, OutboxState.UNCERTAIN)
+    assert [each.method for each in house.stub.arrivals] == ["doMoon"]
+
+
 async def test_attempts_are_spent_by_failures_and_then_the_row_is_buried(house: House) -> None:
     house.limits = Limits(chat_per_second=100)
     later = refusal(400, "Bad Request: wrong file_id or the file is temporarily unavailable")

@@ -10,11 +10,12 @@ from apscheduler.events import EVENT_JOB_ADDED
 from sender.sharing import Sharer
 from sender.timetable import ALARM, STEP_MS, ApschedulerDriver, Entry, Every, OnAlarm, entries
 from sender.upkeep import Upkeep
+from storage.blobs import Blobs
 from storage.clock import SystemClock
 from storage.retention import Kept
 from tests.integration.sender.house import House
 
-_FOREVER = Kept(inbox_days=3650, outbox_days=3650)
+_FOREVER = Kept(inbox_days=3650, outbox_days=3650, placeholders_days=3650)
 
 
 class SteppedClock(SystemClock):
@@ -153,7 +154,9 @@ async def test_a_wall_clock_that_was_set_has_everything_planned_anew(
 
 async def test_every_line_of_the_timetable_has_a_name_and_a_reason(house: House) -> None:
     nobody = Sharer("nobody", frozenset(), is_dead=lambda _: True)
-    upkeep = Upkeep(house.db, house.clock, [], sharer=nobody, kept=_FOREVER)
+    upkeep = Upkeep(
+        house.db, house.clock, [], sharer=nobody, kept=_FOREVER, blobs=Blobs(house.folder / "blobs")
+    )
     lines = entries(upkeep)
     assert len({line.name for line in lines}) == len(lines)
     assert all(line.reason and line.coalesce and line.grace_ms is None for line in lines)

@@ -1,7 +1,7 @@
 """Telling Telegram where to post: compared first, set once, nothing dropped unasked."""
 
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 
@@ -69,6 +69,18 @@ async def test_what_waits_at_telegram_is_kept_unless_it_was_to_be_dropped(at: De
 def test_every_difference_is_told(info: WebhookInfo, fingerprint: str | None, words: str) -> None:
     (found,) = differences(info, WANTED, fingerprint=fingerprint)
     assert words in found
+
+
+async def test_the_kinds_that_are_wanted_are_set_and_compared(at: Desk) -> None:
+    wanted = replace(WANTED, kinds=("message", "chat_member"))
+    await at.desk.set(wanted)
+    info = await at.desk.info()
+    assert differences(info, wanted, fingerprint=wanted.fingerprint) == ()
+    (found,) = differences(info, WANTED, fingerprint=WANTED.fingerprint)
+    assert "only some kinds" in found
+    other = replace(WANTED, kinds=("message",))
+    (found,) = differences(info, other, fingerprint=other.fingerprint)
+    assert "other kinds" in found
 
 
 def test_the_fingerprint_does_not_tell_the_secret() -> None:

@@ -178,7 +178,8 @@ async def test_the_database_is_its_owners_alone(db: Database) -> None:
 
 def test_migrating_twice_changes_nothing(tmp_path: Path, clock: VirtualClock) -> None:
     path = tmp_path / "twice.db"
-    assert [item.name for item in migrate(path, clock)] == ["ground", "sender", "lease_clock"]
+    names = [item.name for item in migrate(path, clock)]
+    assert names == ["ground", "sender", "lease_clock", "drop_in"]
     assert list(migrate(path, clock)) == []
 
 

@@ -103,7 +103,7 @@ async def test_what_was_forgotten_by_a_clock_set_ahead_is_still_known_when_it_co
 
     await db.write(settle)
     clock.step_wall_ms(30 * 86_400_000)
-    await db.write(lambda tx: retention.prune(tx, Kept(7, 30), clock))
+    await db.write(lambda tx: retention.prune(tx, Kept(7, 30, 400), clock))
     clock.step_wall_ms(-30 * 86_400_000)
     again = await db.write(lambda tx: inbox.receive(tx, _update(1)))
     assert again == Receipt(Reception.DUPLICATE, update)

@@ -4,12 +4,12 @@ from functools import partial
 
 import pytest
 
-from storage import claims, outbox, reports, review
+from storage import claims, message_ids, outbox, reports, review
 from storage.claims import AttemptEnd, Claim, OutboxItem
 from storage.database import Database, Tx
 from storage.errors import LeaseLost
 from storage.lifecycle import AttemptStage, OutboxState, Priority
-from storage.outbox import Enqueued
+from storage.outbox import Enqueued, Forgotten
 from storage.outgoing import Outgoing
 from storage.review import Decision
 from tests.integration.storage.calls import BOT, call
@@ -221,10 +221,10 @@ async def test_a_row_settled_once_is_not_settled_again(db: Database) -> None:
 
 async def test_a_placeholder_is_resolved_when_its_message_was_sent(db: Database) -> None:
     await db.write(lambda tx: outbox.enqueue(tx, BOT, call("a", placeholder=-5)))
-    assert await db.read(lambda tx: outbox.resolve(tx, BOT, -6)) is None
+    assert await db.read(lambda tx: message_ids.resolve(tx, BOT, -6)) is None
     claimed = await _claim(db)
     await db.write(lambda tx: _sent(tx, claimed, message_id=4711))
-    found = await db.read(lambda tx: outbox.resolve(tx, BOT, -5))
+    found = await db.read(lambda tx: message_ids.resolve(tx, BOT, -5))
     assert found is not None
     assert (found.state, found.message_id) == (OutboxState.SENT, 4711)
 
@@ -233,7 +233,7 @@ async def test_a_row_outside_of_a_turn_gets_a_placeholder_of_its_own(db: Databas
     left = await db.write(lambda tx: outbox.enqueue_free(tx, BOT, call("a")))
     assert left.placeholder is not None
     assert -(1 << 53) < left.placeholder < -(1 << 52)
-    assert await db.read(lambda tx: outbox.resolve(tx, BOT, left.placeholder or 0)) is not None
+    assert await db.read(lambda tx: message_ids.resolve(tx, BOT, left.placeholder or 0)) is not None
 
 
 async def test_a_moved_chat_takes_its_queue_along_in_order(db: Database) -> None:
@@ -263,7 +263,8 @@ async def test_retention_forgets_ended_rows_with_their_attempts_and_keeps_held_o
     await db.write(lambda tx: _sent(tx, done))
     await db.write(lambda tx: claims.hold(tx, doubtful, OutboxState.UNCERTAIN, reason="r"))
     clock.advance_ms(1_000)
-    assert await db.write(lambda tx: outbox.prune(tx, before_ms=tx.now_ms(), limit=10)) == 1
+    forgotten = await db.write(lambda tx: outbox.prune(tx, before_ms=tx.now_ms(), limit=10))
+    assert forgotten == Forgotten(1, maybe_more=False)
     assert await db.read(lambda tx: reports.show(tx, done.item.id)) is None
     assert await db.read(lambda tx: reports.show(tx, doubtful.item.id)) is not None
 

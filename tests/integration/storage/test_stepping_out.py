@@ -5,11 +5,11 @@ from functools import partial
 
 import pytest
 
-from storage import cancelling, claims, lanes, outbox, reports, review
+from storage import cancelling, claims, lanes, message_ids, outbox, reports, review
 from storage.claims import Accepted, Claim
 from storage.database import Database, Tx
 from storage.lifecycle import OutboxId, OutboxState, Priority
-from storage.outbox import Resolution
+from storage.message_ids import Resolution
 from storage.outgoing import Outgoing
 from storage.review import Decision
 from tests.integration.storage import hand
@@ -50,11 +50,11 @@ async def test_a_child_that_has_stepped_out_holds_nobody_back(db: Database) -> N
 async def test_what_refers_to_it_or_to_its_child_is_in_doubt_too(db: Database) -> None:
     claim, *_ = await _doubt(db)
     parent = claim.item.id
-    assert await db.read(lambda tx: outbox.resolve(tx, BOT, -5)) == Resolution(
-        OutboxState.UNCERTAIN, None, parent
+    assert await db.read(lambda tx: message_ids.resolve(tx, BOT, -5)) == Resolution(
+        OutboxState.UNCERTAIN, None, parent, 7
     )
-    assert await db.read(lambda tx: outbox.resolve(tx, BOT, -6)) == Resolution(
-        OutboxState.QUEUED, None, parent
+    assert await db.read(lambda tx: message_ids.resolve(tx, BOT, -6)) == Resolution(
+        OutboxState.QUEUED, None, parent, 7
     )
 
 
@@ -66,16 +66,16 @@ async def test_a_decision_lets_it_join_its_lane_again_at_its_place(
     parent = claim.item.id
     assert await db.write(lambda tx: review.resolve(tx, parent, decision, by="ada"))
     assert await _heads(db) == [parent if decision is Decision.RESEND else child]
-    resolved = await db.read(lambda tx: outbox.resolve(tx, BOT, -6))
-    assert resolved == Resolution(OutboxState.QUEUED, None, child)
+    resolved = await db.read(lambda tx: message_ids.resolve(tx, BOT, -6))
+    assert resolved == Resolution(OutboxState.QUEUED, None, child, 7)
 
 
 async def test_a_person_may_say_which_message_it_became(db: Database) -> None:
     claim, *_ = await _doubt(db)
     sent = Decision.SENT
     await db.write(lambda tx: review.resolve(tx, claim.item.id, sent, by="ada", message_id=77))
-    resolved = await db.read(lambda tx: outbox.resolve(tx, BOT, -5))
-    assert resolved == Resolution(OutboxState.SENT, 77, None)
+    resolved = await db.read(lambda tx: message_ids.resolve(tx, BOT, -5))
+    assert resolved == Resolution(OutboxState.SENT, 77, None, 7)
 
 
 async def test_an_answer_that_comes_late_decides_it_too(db: Database) -> None:
@@ -152,8 +152,8 @@ async def test_what_refers_to_a_row_that_waits_elsewhere_goes_when_that_has_ende
         expires_at_ms=clock.now_ms() + 1_000,
     )
     parent, child = await _leave(db, bulk, call("child"))
-    resolved = await db.read(lambda tx: outbox.resolve(tx, BOT, -5))
-    assert resolved == Resolution(OutboxState.QUEUED, None, parent)
+    resolved = await db.read(lambda tx: message_ids.resolve(tx, BOT, -5))
+    assert resolved == Resolution(OutboxState.QUEUED, None, parent, 8)
     await db.write(lambda tx: lanes.step_out(tx, BOT, child, waits_for=parent, reason="waits"))
     assert await _heads(db) == []
     clock.advance_ms(1_000)

@@ -13,7 +13,7 @@ MONTH_MS = 30 * 86_400_000
 
 
 async def _kept(db: Database, clock: VirtualClock) -> list[Cooldown]:
-    await db.write(lambda tx: retention.prune(tx, Kept(7, 30), clock))
+    await db.write(lambda tx: retention.prune(tx, Kept(7, 30, 400), clock))
     return list(await db.read(lambda tx: cooldowns.of_bot(tx, BOT)))
 
 

@@ -18,6 +18,7 @@ from telegram.ext import ApplicationBuilder
 from telegram.request import BaseRequest, RequestData
 
 from bot.turns.application import TurnApplication, builder
+from bot.turns.awaiting import Answers
 from bot.turns.calls import Rules
 from bot.turns.capture import OutboxRequest, Surroundings
 from bot.turns.handling import Again, Allowance, Finish, Handling
@@ -26,8 +27,11 @@ from bot.turns.memory import Memory
 from bot.turns.outside import Outside
 from bot.turns.persistence import TurnPersistence
 from bot.turns.reads import FloodMemory, Reads
+from bot.turns.reports import Audience
+from bot.turns.uploads import FILE_BYTES_MAX, Uploads
 from bot.turns.worker import Signals, Worker
 from storage import arrival, bots, inbox, leases
+from storage.blobs import Blobs
 from storage.carriers import Row
 from storage.database import Database, connect, opened
 from storage.envelope import Envelope, read_envelope
@@ -244,13 +248,18 @@ async def standing(
         telegram = CannedTelegram()
         identity = Identity(BOT, BOT_ID, json.dumps(ME))
         reads = Reads(telegram, FloodMemory(db, BOT, clock, "adaptive"))
-        request = OutboxRequest(reads, Surroundings(identity, RULES, outside, clock))
+        answers = Answers(db, BOT)
+        audience = Audience()
+        uploads = Uploads(Blobs(folder / "blobs"), bytes_max=FILE_BYTES_MAX)
+        here = Surroundings(identity, RULES, outside, answers, uploads, clock, audience.tell)
+        request = OutboxRequest(reads, here)
         persistence = TurnPersistence()
         built = configure(
             builder(request, persistence, alias="A-TOKEN", base_url="http://telegram")
         )
         application = built.build()
         assert isinstance(application, TurnApplication)
+        audience.seat(application)
         application.equip(Memory(db, BOT, persistence), outside)
         register(application)
         handling = Handling(BOT, db, clock, application, Failpoints(), Allowance(limit_s, retries))

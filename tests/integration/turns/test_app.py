@@ -82,8 +82,9 @@ async def database(folder: Path, clock: SystemClock) -> AsyncIterator[Database]:
         yield db
 
 
-async def says(db: Database, text: str, number: int) -> InboxId:
-    body = json.dumps({"update_id": number, "message": message(text, user=number)}).encode()
+async def says(db: Database, text: str, number: int, user: int | None = None) -> InboxId:
+    said = message(text, user=number if user is None else user)
+    body = json.dumps({"update_id": number, "message": said}).encode()
     envelope = read_envelope(body)
     assert isinstance(envelope, Envelope)
     received = Received(BOT, number, envelope.kind, envelope.chat_lane, envelope.user_lane, body)
@@ -246,7 +247,7 @@ def test_what_breaks_inside_a_module_of_handlers_is_its_authors_to_see(
 
 def test_the_handlers_that_ship_are_found() -> None:
     found: Any = load_handlers(BOT, "bot.handlers:register")
-    assert found.__module__ == "bot.handlers.conversation"
+    assert found.register.__module__ == "bot.handlers.conversation"
 
 
 async def test_a_bell_is_heard_by_nobody_once_the_worker_has_ended(

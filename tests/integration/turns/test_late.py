@@ -12,7 +12,7 @@ from telegram.ext import CommandHandler, ConversationHandler, MessageHandler, fi
 from bot.turns.application import TurnApplication
 from bot.turns.turn import open_turn, turn_here
 from bot.turns.wishes import opt_out
-from storage import chats, leases
+from storage import chats, leases, outbox
 from storage.errors import LeaseLost
 from tests.integration.turns.stand import BOT, Context, Handler, Register, standing, until
 
@@ -52,7 +52,7 @@ async def test_a_job_speaks_for_itself_even_while_the_turn_that_armed_it_is_open
         assert await stand.texts() == ["from the job"], "the failed turn took nothing of it along"
         (row,) = await stand.shown()
         assert row["key"] == f"late:{stand.lease.epoch}:1"
-        assert row["placeholder"] == -(1 << 52) - row["id"]
+        assert row["placeholder"] == -(1 << 52) - row["id"] * outbox.FREE_ITEMS_MAX
         assert stand.rings == ["sender"]
 
 

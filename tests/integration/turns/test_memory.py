@@ -1,7 +1,8 @@
 """What handlers remember is committed with the turn that changed it, and with no other."""
 
 import asyncio
-from dataclasses import dataclass
+import threading
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from telegram.ext import (
 )
 
 from bot.turns.application import TurnApplication, TurnContext
+from bot.turns.pickling import loads
 from storage import turn_state
 from storage.errors import UnsupportedCall
 from storage.lifecycle import InboxState
@@ -193,19 +195,65 @@ async def test_the_data_of_others_is_not_to_be_changed_from_a_turn(tmp_path: Pat
         assert record.reason.startswith(UnsupportedCall.__name__)
 
 
-async def test_what_can_not_be_kept_fails_the_turn(tmp_path: Path) -> None:
-    async def keep(update: Update, context: Context) -> None:
+async def test_what_has_no_bytes_lives_on_in_memory_and_the_rest_is_stored(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The library's own example of a timer keeps its job in chat_data."""
+
+    async def ring(context: Context) -> None:
+        raise AssertionError
+
+    async def timer(update: Update, context: Context) -> None:
         assert update.message is not None
-        context.user_data["stream"] = lambda: None
-        await update.message.reply_text("kept")
+        old = context.chat_data.get("job")
+        if old is not None and not old.removed:
+            old.schedule_removal()
+        context.chat_data["job"] = context.job_queue.run_once(ring, 3600, chat_id=7)
+        context.chat_data["n"] = context.chat_data.get("n", 0) + 1
+        await update.message.reply_text(f"{context.chat_data['n']} {old is not None}")
+        if update.message.text == "/timer boom":
+            raise ValueError
+
+    async def unset(update: Update, context: Context) -> None:
+        del context.chat_data["job"]
+
+    def register(application: TurnApplication) -> None:
+        application.add_handler(CommandHandler("timer", timer))
+        application.add_handler(CommandHandler("unset", unset))
+
+    async with standing(tmp_path, register) as stand:
+        await stand.hears("/timer")
+        await stand.hears("/timer")
+        await stand.hears("/timer boom")
+        await stand.hears("/timer")
+        assert await stand.texts() == ["1 False", "2 True", "3 True"]
+        rows = await stand.db.read(lambda tx: turn_state.load(tx, BOT, ["chat:7"]))
+        assert loads(rows["chat:7"], stand.application.bot) == {"n": 3}
+        assert len([r for r in caplog.records if r.getMessage() == "memory.unkept"]) == 1
+        await stand.hears("/unset")
+        await stand.hears("/timer")
+        assert (await stand.texts())[-1] == "4 False"
+    async with standing(tmp_path, register) as stand:
+        for _ in range(10):
+            await stand.receive(message=message("filler"))
+        await stand.hears("/timer")
+        assert (await stand.texts())[-1] == "5 False"
+
+
+async def test_a_memory_of_nothing_but_what_has_no_bytes_takes_no_row(tmp_path: Path) -> None:
+    lock = threading.Lock()
+
+    async def keep(update: Update, context: Context) -> None:
+        assert context.user_data.setdefault("lock", lock) is lock
 
     def register(application: TurnApplication) -> None:
         application.add_handler(CommandHandler("keep", keep))
 
     async with standing(tmp_path, register) as stand:
         update = await stand.hears("/keep")
-        assert (await stand.record(update)).state is InboxState.DEAD
-        assert await stand.rows() == []
+        assert (await stand.record(update)).state is InboxState.DONE
+        await stand.hears("/keep")
+        assert await scopes(stand) == set()
 
 
 async def test_what_can_not_be_read_any_more_fails_the_turn_and_stays(tmp_path: Path) -> None:
@@ -222,12 +270,14 @@ class Seat:
     """What a bot of one's own may use instead of a dictionary."""
 
     row: int = 0
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
 async def test_data_of_a_class_of_ones_own_is_kept(tmp_path: Path) -> None:
     async def sit(update: Update, context: Context) -> None:
         assert update.message is not None
-        context.user_data.row += 1
+        async with context.user_data.lock:
+            context.user_data.row += 1
         await update.message.reply_text(str(context.user_data.row))
 
     def register(application: TurnApplication) -> None:
@@ -240,6 +290,13 @@ async def test_data_of_a_class_of_ones_own_is_kept(tmp_path: Path) -> None:
         await stand.hears("/sit")
         await stand.hears("/sit")
         assert await stand.texts() == ["1", "2"]
+    async with standing(
+        tmp_path, register, configure=lambda built: built.context_types(types)
+    ) as stand:
+        for _ in range(10):
+            await stand.receive(message=message("filler"))
+        await stand.hears("/sit")
+        assert (await stand.texts())[-1] == "3"
 
 
 ASKED = 1
@@ -312,3 +369,32 @@ async def test_a_conversation_step_that_goes_on_after_its_turn_is_remembered_whe
         await until(lambda: not stand.handling.followers)
         assert (await stand.texts())[-1] == "3 noted"
         assert await scopes(stand) == set()
+
+
+async def test_a_conversation_in_memory_does_not_move_on_in_a_turn_that_fails_either(
+    tmp_path: Path,
+) -> None:
+    async def step(update: Update, context: Context) -> int:
+        assert update.message is not None
+        await update.message.reply_text(update.message.text or "")
+        return ASKED
+
+    async def spoil(update: Update, context: Context) -> None:
+        context.bot_data["tries"] = context.bot_data.get("tries", 0) + 1
+        assert update.message is not None
+        if update.message.text == "/order boom":
+            raise ValueError
+
+    def register(application: TurnApplication) -> None:
+        conversation = ConversationHandler(
+            [CommandHandler("order", step)], {ASKED: [CommandHandler("more", step)]}, []
+        )
+        application.add_handler(conversation)
+        application.add_handler(MessageHandler(filters.TEXT, spoil), group=1)
+
+    async with standing(tmp_path, register) as stand:
+        await stand.hears("/order boom")
+        await stand.hears("/more")
+        await stand.hears("/order")
+        await stand.hears("/more")
+        assert await stand.texts() == ["/order", "/more"]

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,6 @@ from telegram.ext import (
     ApplicationHandlerStop,
     BaseHandler,
     CommandHandler,
-    ExtBot,
     MessageHandler,
     TypeHandler,
     filters,
@@ -21,11 +21,10 @@ from telegram.ext import (
 from bot.turns.application import TurnApplication
 from bot.turns.failures import CLAIMS_MAX
 from bot.turns.handling import Again, Finish
-from bot.turns.turn import Phase, placeholder_of
+from bot.turns.turn import Phase, update_cause
 from bot.turns.wishes import opt_in, opt_out, raw_update, write
-from storage import chats
+from storage import chats, inbox
 from storage.database import Tx, connect
-from storage.inbox import InboxItem
 from storage.lifecycle import BotName, InboxId, InboxState
 from tests.integration.turns.stand import (
     BOT,
@@ -34,7 +33,6 @@ from tests.integration.turns.stand import (
     Stand,
     membership,
     message,
-    press,
     standing,
     until,
 )
@@ -80,7 +78,7 @@ async def test_what_a_handler_says_becomes_rows_in_the_turns_transaction(tmp_pat
         assert row["method"] == "sendMessage"
         assert json.loads(row["params"]) == {"chat_id": "7", "text": "you said hello"}
         assert row["key"] == f"turn:{update}:0:0"
-        assert row["placeholder"] == placeholder_of(update, Phase.HANDLERS, 0)
+        assert row["placeholder"] == update_cause(update, Phase.HANDLERS).placeholder_of(0)
         assert (await stand.record(update)).state is InboxState.DONE
 
 
@@ -130,7 +128,7 @@ async def test_a_dead_letter_that_fails_again_apologises_only_once(tmp_path: Pat
 
 
 async def requeue(stand: Stand, update: InboxId) -> None:
-    assert await stand.db.write(lambda tx: tx.run("inbox.requeue", {"id": update})) == 1
+    assert await stand.db.write(lambda tx: inbox.requeue(tx, update))
 
 
 async def test_an_error_handler_that_raises_still_lets_the_update_be_buried(
@@ -265,15 +263,7 @@ async def test_an_update_whose_worker_ends_again_and_again_is_poison(tmp_path: P
     async with standing(tmp_path, answering(TALK)) as stand:
         update = await stand.says("hello")
         claimed = await stand.claim(update)
-        item = InboxItem(
-            claimed.id,
-            claimed.bot,
-            claimed.update_id,
-            claimed.kind,
-            claimed.body,
-            CLAIMS_MAX + 1,
-            claimed.received_at_ms,
-        )
+        item = replace(claimed, claims=CLAIMS_MAX + 1)
         await stand.handling.handle(item, stand.lease)
         record = await stand.record(update)
         assert record.state is InboxState.DEAD
@@ -382,18 +372,6 @@ async def test_a_user_who_blocks_the_bot_gets_nothing_more_until_he_writes(tmp_p
         assert known is not None
         assert known.unreachable_at_ms is None
         assert await stand.texts() == ["you said I am back"]
-
-
-async def test_arbitrary_callback_data_is_put_in_as_the_library_does_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The library does it only where it receives updates itself."""
-    put_in: list[Update] = []
-    monkeypatch.setattr(ExtBot, "callback_data_cache", object())
-    monkeypatch.setattr(ExtBot, "insert_callback_data", lambda _, update: put_in.append(update))
-    async with standing(tmp_path, answering(TALK)) as stand:
-        await stand.handle(await stand.receive(callback_query=press("x")))
-        assert [update.callback_query is not None for update in put_in] == [True]
 
 
 async def test_a_database_that_is_busy_for_long_costs_time_and_no_second_run(

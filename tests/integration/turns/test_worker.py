@@ -262,3 +262,27 @@ async def test_a_worker_that_lost_its_bot_keeps_nothing_and_ends(tmp_path: Path)
         assert script.ended == ["wait"]
         assert await stand.rows() == []
         assert (await stand.record(update)).state is InboxState.CLAIMED
+
+
+async def test_many_turns_at_once_count_in_one_place_and_lose_nothing(tmp_path: Path) -> None:
+    async def count(update: Update, context: Context) -> None:
+        assert update.message is not None
+        seen = context.bot_data.get("n", 0)
+        for _ in range(update.message.chat_id % 5):
+            await asyncio.sleep(0)
+        context.bot_data["n"] = seen + 1
+        await update.message.reply_text(str(seen + 1))
+        if update.message.chat_id % 7 == 0:
+            raise ValueError
+
+    def register(application: TurnApplication) -> None:
+        application.add_handler(MessageHandler(filters.TEXT, count))
+
+    async with standing(tmp_path, register) as stand:
+        updates = [await stand.says("hi", user=user) for user in range(1, 41)]
+        async with working(stand):
+            for update in updates:
+                failed = update % 7 == 0
+                await until_state(stand, update, InboxState.DEAD if failed else InboxState.DONE)
+        assert stand.application.bot_data["n"] == 35
+        assert sorted(map(int, await stand.texts())) == list(range(1, 36))

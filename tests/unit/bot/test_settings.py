@@ -18,7 +18,7 @@ def config(tmp_path: Path) -> Path:
         '[web]\napi_token_file = "api"\n[bots.main]\ntoken_file = "token"\nsecret_file = "secret"\n'
     )
     (tmp_path / "token").write_text(TOKEN)
-    (tmp_path / "secret").write_text("newer\nolder\n")
+    (tmp_path / "secret").write_text("newer\nbygone\n")
     (tmp_path / "api").write_text(API_TOKEN)
     return path
 
@@ -27,8 +27,8 @@ def test_web_starts_without_a_readable_token(config: Path) -> None:
     (config.parent / "token").unlink()
     web = load_web(config, {})
     [secrets] = web.secrets.values()
-    assert [secret.reveal() for secret in secrets] == ["newer", "older"]
-    assert web.secret_values() == ["newer", "older", API_TOKEN]
+    assert [secret.reveal() for secret in secrets] == ["newer", "bygone"]
+    assert web.secret_values() == ["newer", "bygone", API_TOKEN]
 
 
 def test_web_holds_no_token_even_if_the_environment_has_one(config: Path) -> None:
@@ -55,7 +55,7 @@ def test_the_worker_starts_without_readable_webhook_secrets(config: Path) -> Non
 
 def test_no_secret_is_seen_in_a_repr(config: Path) -> None:
     shown = repr(load_web(config, {})) + repr(load_worker(config, {}))
-    for secret in (TOKEN, API_TOKEN, "newer", "older"):
+    for secret in (TOKEN, API_TOKEN, "newer", "bygone"):
         assert secret not in shown
 
 

@@ -10,19 +10,10 @@ from hypothesis import strategies as st
 from sender.calls import (
     JSON,
     Call,
-    InDoubt,
-    Parentless,
-    TooSoon,
     Unsayable,
     encode,
-    references,
     render,
-    resolve,
 )
-from storage.lifecycle import HELD, TERMINAL, OutboxId, OutboxState
-from storage.outbox import Resolution
-
-SENT = Resolution(OutboxState.SENT, 77)
 
 
 @given(
@@ -37,78 +28,17 @@ def test_a_form_is_byte_for_byte_what_httpx_would_post(form: dict[str, str]) -> 
     assert encode(form) == httpx.Request("POST", "http://t/", data=form).read()
 
 
-@pytest.mark.parametrize(
-    ("params", "found"),
-    [
-        ({"message_id": "-5"}, (-5,)),
-        ({"message_id": "5"}, ()),
-        ({"message_id": "-"}, ()),
-        ({"message_id": "-5x"}, ()),
-        ({"message_id": "--5"}, ()),
-        ({"reply_parameters": '{"message_id": -6}'}, (-6,)),
-        ({"reply_parameters": '{"message_id": 6, "chat_id": -100}'}, ()),
-        ({"reply_parameters": '{"message_id": true, "q": "-"}'}, ()),
-        ({"reply_parameters": "-no json"}, ()),
-        ({"reply_parameters": "[-1]"}, ()),
-        ({"message_id": "-5", "reply_parameters": '{"message_id": -6}'}, (-5, -6)),
-        ({"text": "-5", "chat_id": "-100"}, ()),
-    ],
-)
-def test_placeholders_are_found_where_a_message_is_meant(
-    params: dict[str, str],
-    found: tuple[int, ...],
-) -> None:
-    assert references(params) == found
-
-
-def test_placeholders_become_telegrams_ids_and_nothing_else_changes() -> None:
-    params = {
-        "chat_id": "-100",
-        "message_id": "-5",
-        "reply_parameters": '{"message_id": -6, "quote": "a-b"}',
-        "text": "-5",
-    }
-    call = render("editMessageText", params, {-5: 77, -6: 78})
+def test_placeholders_become_telegrams_ids() -> None:
+    call = render("editMessageText", {"chat_id": "-100", "message_id": "-5"}, {-5: 77})
     assert isinstance(call, Call)
-    form = httpx.QueryParams(call.body.decode())
-    assert form["message_id"] == "77"
-    assert json.loads(form["reply_parameters"]) == {"message_id": 78, "quote": "a-b"}
-    assert (form["chat_id"], form["text"]) == ("-100", "-5")
-    assert list(form.keys()) == list(params), "the order is kept"
+    assert call.body == b"chat_id=-100&message_id=77"
 
 
-def test_all_known_placeholders_resolve() -> None:
-    assert resolve({-5: SENT}) == {-5: 77}
-    assert resolve({}) == {}
-
-
-@pytest.mark.parametrize("state", [OutboxState.QUEUED, OutboxState.CLAIMED])
-def test_a_parent_that_still_waits_is_waited_for(state: OutboxState) -> None:
-    assert resolve({-5: Resolution(state, None)}) == TooSoon(-5)
-
-
-@pytest.mark.parametrize(
-    "resolution",
-    [
-        None,
-        Resolution(OutboxState.SENT, None),
-        *[
-            Resolution(state, None)
-            for state in OutboxState
-            if state in TERMINAL - {OutboxState.SENT}
-        ],
-    ],
-)
-def test_a_parent_that_never_became_a_message_takes_its_child_along(
-    resolution: Resolution | None,
-) -> None:
-    assert isinstance(resolve({-4: SENT, -5: resolution}), Parentless)
-
-
-@pytest.mark.parametrize("state", [*HELD, OutboxState.QUEUED])
-def test_a_parent_in_doubt_leaves_its_child_to_a_person(state: OutboxState) -> None:
-    """Also one that waits itself for a decision about another row."""
-    assert resolve({-4: SENT, -5: Resolution(state, None, OutboxId(9))}) == InDoubt(OutboxId(9))
+def test_a_placeholder_that_is_left_never_reaches_telegram() -> None:
+    params = {"chat_id": "-100", "message_id": "-5"}
+    assert isinstance(render("editMessageText", params, {}), Unsayable)
+    assert isinstance(render("editMessageText", params, {-6: 77}), Unsayable)
+    assert isinstance(render("deleteMessages", {"message_ids": "[-5]"}, {}), Unsayable)
 
 
 def test_half_a_surrogate_pair_cannot_be_said() -> None:
@@ -117,15 +47,16 @@ def test_half_a_surrogate_pair_cannot_be_said() -> None:
 
 
 def test_another_channel_is_sent_one_json_object() -> None:
+    """Whatever it calls a message is its own matter."""
     params = {"to": "7", "text": '"h\u00e9 \\u00e9"', "tags": '["a"]', "message_id": "-5"}
-    call = render("notify", params, {-5: 77}, JSON)
+    call = render("notify", params, {}, JSON)
     assert isinstance(call, Call)
     assert call.content_type == "application/json"
     assert json.loads(call.body) == {
         "to": 7,
         "text": "h\u00e9 \u00e9",
         "tags": ["a"],
-        "message_id": 77,
+        "message_id": -5,
     }
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sender.pacing import FORGET_EVERY_CALLS, NEVER_MS, Gates, PacedCall, Rates
 from storage.lifecycle import Priority
 from storage.methods import CallKind
-from storage.outgoing import chat_lane
+from storage.outgoing import SETTINGS_LANE, chat_lane
 
 RATES = Rates(
     chat_per_second=1.0, chat_burst=1, group_per_minute=20, bot_per_second=30, bulk_per_second=25
@@ -68,6 +68,15 @@ def test_a_chat_known_by_name_alone_is_paced_like_a_group() -> None:
     for _ in range(2):
         sent(gates, channel, 0)
     assert gates.admit_at(channel, 1_000) == 60_001
+
+
+def test_what_goes_to_no_chat_has_no_chats_rate_and_no_groups_minute() -> None:
+    """Twenty invoice links a minute would keep handlers waiting that wait for them."""
+    gates = Gates(Rates(1.0, 1, 20, 30, 25))
+    link = PacedCall(SETTINGS_LANE, None, CallKind.MANAGE, Priority.INTERACTIVE)
+    for number in range(25):
+        assert gates.admit_at(link, number * 100) == number * 100
+        sent(gates, link, number * 100)
 
 
 def test_answers_and_actions_do_not_take_of_the_chats_rate() -> None:

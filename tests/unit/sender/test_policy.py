@@ -31,6 +31,7 @@ from sender.verdict import (
     Fatal,
     FloodHint,
     Moved,
+    Outdated,
     Partial,
     Refused,
     RefusedKind,
@@ -53,6 +54,7 @@ OUTAGE = Transient("refused", outage=True)
 DOUBT = Uncertain("no answer")
 HASTE = Throttled("429 RATE_LIMITED")
 HELD_BACK = Withheld("held back")
+OUTDATED = Outdated("file")
 
 
 def row(
@@ -123,6 +125,9 @@ TABLE: list[tuple[Verdict, RowFacts, Fate]] = [
         unwatched(row(bare_floods=2)),
         Requeue(NOW_MS + 4_000, Spend.NOTHING, "refused"),
     ),
+    (OUTDATED, row(), Requeue(NOW_MS, Spend.NOTHING, "file")),
+    (OUTDATED, row(attempts=4), Requeue(NOW_MS, Spend.NOTHING, "file")),
+    (OUTDATED, row(expires_in_ms=0), Expire("its next try would come too late: file")),
     (HELD_BACK, row(), Requeue(NOW_MS, Spend.NOTHING, "held back")),
     (HELD_BACK, row(is_ephemeral=True), Requeue(NOW_MS, Spend.NOTHING, "held back")),
     (FAILED, row(), Requeue(NOW_MS + 1_000, Spend.ATTEMPT, "cut")),

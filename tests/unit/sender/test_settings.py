@@ -15,7 +15,7 @@ def config(tmp_path: Path) -> Path:
     path = tmp_path / "ferryman.toml"
     path.write_text('[bots.main]\ntoken_file = "token"\nsecret_file = "secret"\n')
     (tmp_path / "token").write_text(TOKEN)
-    (tmp_path / "secret").write_text("newer\nolder\n")
+    (tmp_path / "secret").write_text("newer\nbygone\n")
     return path
 
 
@@ -30,13 +30,13 @@ def test_the_sender_starts_without_readable_webhook_secrets(config: Path) -> Non
 
 def test_setting_a_webhook_needs_token_and_secret(config: Path) -> None:
     webhook = load_webhook(config, {})
-    assert webhook.secret_values() == [TOKEN, "newer", "older"]
+    assert webhook.secret_values() == [TOKEN, "newer", "bygone"]
     assert webhook.secrets["main"][0].reveal() == "newer"  # type: ignore[index]  # a plain name
 
 
 def test_no_secret_is_seen_in_a_repr(config: Path) -> None:
     shown = repr(load_sender(config, {})) + repr(load_webhook(config, {}))
-    for secret in (TOKEN, "newer", "older"):
+    for secret in (TOKEN, "newer", "bygone"):
         assert secret not in shown
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from sender.answer import Answer, Evidence, Stage
-from sender.botapi import classify, told
+from sender.botapi import classify, outdated, told
 from sender.verdict import (
     Cooldown,
     Fatal,
@@ -204,3 +204,39 @@ def test_the_answers_seen_in_the_field_are_those_of_the_source() -> None:
 def test_every_verdict_has_a_word_of_its_own() -> None:
     assert name_of(Sent()) == "sent"
     assert name_of(Review("x")) == "review"
+
+
+@pytest.mark.parametrize(
+    ("description", "method", "is_outdated"),
+    [
+        ("wrong remote file identifier specified: Wrong padding", "sendPhoto", True),
+        ("Wrong file identifier/HTTP URL specified", "sendPhoto", True),
+        ("wrong file_id or the file is temporarily unavailable", "sendVideo", True),
+        ("invalid file_id", "sendAudio", True),
+        ("can't use file of type Video as Photo", "sendPhoto", True),
+        ("FILE_REFERENCE_EXPIRED", "sendPhoto", True),
+        ("FILE_REFERENCE_0_EXPIRED", "sendPhoto", True),
+        ("file is too big", "sendPhoto", False),
+        ("chat not found", "sendPhoto", False),
+        ('can\'t parse entities: "wrong file identifier"', "sendPhoto", False),
+        # Looked up before any item of an album is sent; what comes later may leave some behind.
+        ("wrong remote file identifier specified: Wrong padding", "sendMediaGroup", True),
+        ("FILE_REFERENCE_0_EXPIRED", "sendMediaGroup", False),
+        (
+            'failed to send message #2 with the error message "wrong file identifier"',
+            "sendMediaGroup",
+            False,
+        ),
+    ],
+)
+def test_a_named_file_that_is_not_known_any_more_is_told_from_other_refusals(
+    description: str, method: str, *, is_outdated: bool
+) -> None:
+    answer = refused(400, f"Bad Request: {description}")
+    assert (outdated(answer, method) is not None) is is_outdated
+
+
+def test_no_acceptance_and_no_failure_of_the_server_is_outdated() -> None:
+    assert outdated(accepted({"message_id": 7}), "sendPhoto") is None
+    assert outdated(refused(500, "wrong file identifier"), "sendPhoto") is None
+    assert outdated(answered(502, b"<html>"), "sendPhoto") is None

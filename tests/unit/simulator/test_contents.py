@@ -9,6 +9,14 @@ from tests.simulator.people import Impossible
 from tests.unit.simulator.conftest import Town
 
 OPTIONS = [{"text": "yes"}, {"text": "no"}]
+INVOICE = {
+    "title": "Ticket",
+    "description": "Across and back",
+    "payload": "ticket-1",
+    "provider_token": "made:up",
+    "currency": "EUR",
+    "prices": [{"label": "across", "amount": 200}, {"label": "back", "amount": 150}],
+}
 
 
 @pytest.mark.parametrize(
@@ -24,6 +32,7 @@ OPTIONS = [{"text": "yes"}, {"text": "no"}]
             "venue",
         ),
         ("sendContact", {"phone_number": "+1", "first_name": "Bob"}, "contact"),
+        ("sendInvoice", INVOICE, "invoice"),
     ],
 )
 def test_what_is_no_text_shows_itself(
@@ -43,6 +52,9 @@ def test_what_is_no_text_shows_itself(
         ("pinChatMessage", {"message_id": 999}, "message to pin not found"),
         ("setMessageReaction", {"message_id": 999}, "message to react not found"),
         ("stopPoll", {"message_id": 999}, "message with poll to stop not found"),
+        ("sendInvoice", {**INVOICE, "title": "t" * 33}, "INVOICE_TITLE_INVALID"),
+        ("sendInvoice", {**INVOICE, "provider_token": ""}, "PAYMENT_PROVIDER_INVALID"),
+        ("sendInvoice", {**INVOICE, "currency": "XTR"}, "CURRENCY_TOTAL_AMOUNT_INVALID"),
     ],
 )
 def test_what_cannot_be_is_refused(
@@ -50,6 +62,18 @@ def test_what_cannot_be_is_refused(
 ) -> None:
     refused = town.refusal(method, chat_id=town.ada, **form)
     assert refused == f"400 Bad Request: {refusal}"
+
+
+def test_an_invoice_tells_the_sum_of_its_prices(town: Town) -> None:
+    shown = town.call("sendInvoice", chat_id=town.ada, **INVOICE)
+    assert (shown["invoice"]["currency"], shown["invoice"]["total_amount"]) == ("EUR", 350)
+
+
+def test_what_a_person_shows_has_its_words_as_a_caption(town: Town) -> None:
+    sizes = [{"file_id": "of-hers", "file_unique_id": "1", "width": 1, "height": 1}]
+    said = town.telegram.people.says(town.ada, "me", bot_id=town.bot.id, shows={"photo": sizes})
+    assert said.message.to_json()["caption"] == "me"
+    assert said.message.to_json()["photo"] == sizes
 
 
 def test_a_poll_is_stopped_once(town: Town) -> None:

@@ -5,7 +5,14 @@ from dataclasses import dataclass
 
 import httpx
 import pytest
-from telegram import Bot, InlineQueryResultArticle, InputMediaPhoto, InputTextMessageContent
+from telegram import (
+    Bot,
+    InlineQueryResultArticle,
+    InputMediaPhoto,
+    InputTextMessageContent,
+    LabeledPrice,
+    ShippingOption,
+)
 from telegram.error import BadRequest
 
 from tests.simulator.control import Control
@@ -78,6 +85,32 @@ async def test_people_ask_inline_check_out_and_stop_what_is_being_written(stage:
     await sim.stops_generation(ada, 7, bot=BOT)
     kinds = [update.effective_user is None for update in await bot.get_updates()]
     assert len(kinds) == 4
+
+
+async def test_people_pay_what_is_offered_and_a_group_becomes_a_forum(stage: Stage) -> None:
+    bot, sim, ada = stage.bot, stage.sim, stage.ada
+    offer = ("Ticket", "One way", "t-1", "XTR", [LabeledPrice("Ticket", 5)])
+    assert (await bot.send_invoice(ada, *offer, provider_token="")).invoice
+    assert await bot.create_invoice_link(*offer, provider_token="")
+    address = await sim.asks_shipping(ada, "t-1", bot=BOT)
+    ship = ShippingOption("1", "Ship", [LabeledPrice("Ship", 1)])
+    assert await bot.answer_shipping_query(address, ok=True, shipping_options=[ship])
+    order = await sim.checks_out(ada, "t-1", bot=BOT)
+    assert await bot.answer_pre_checkout_query(order, ok=True)
+    await sim.pays(order)
+    *_, update = await bot.get_updates()
+    assert update.message is not None
+    assert update.message.successful_payment is not None
+    assert update.message.successful_payment.total_amount == 5
+
+    group = await sim.add_chat("supergroup", "Quay", users=(ada,), bots=(BOT,))
+    await sim.opens_topics(ada, chat=group.id)
+    assert (await bot.create_forum_topic(group.id, "Piers")).message_thread_id
+    link = await bot.create_chat_invite_link(group.id, name="Friends")
+    assert (await bot.revoke_chat_invite_link(group.id, link)).is_revoked
+    assert await bot.export_chat_invite_link(group.id) != link.invite_link
+    assert (await bot.upload_sticker_file(ada, b"webp", "static")).file_id
+    assert (await stage.sim.ledger()).client_bugs() == []
 
 
 async def refused(stage: Stage, chat: int) -> int:

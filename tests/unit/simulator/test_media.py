@@ -265,3 +265,39 @@ def test_several_messages_are_deleted_in_one_call(town: Town) -> None:
     posts = [town.call("sendMessage", chat_id=channel.id, text=text)["message_id"] for text in "ab"]
     assert town.call("deleteMessages", chat_id=channel.id, message_ids=[*posts, 999]) is True
     town.refusal("deleteMessage", chat_id=channel.id, message_id=posts[0])
+
+
+def uploaded(town: Town, content: bytes) -> str:
+    form = {"chat_id": str(town.ada)}
+    reply = town.telegram.call(town.bot.token, "sendDocument", form, {"document": content})
+    found: str = json.loads(reply.body)["result"]["document"]["file_id"]
+    return found
+
+
+def test_what_was_uploaded_can_be_downloaded_by_its_bot(town: Town) -> None:
+    told = town.call("getFile", file_id=uploaded(town, b"pdf"))
+    assert told["file_size"] == 3
+    assert town.telegram.download(town.bot.token, told["file_path"]) == b"pdf"
+    assert town.telegram.download("1:A", told["file_path"]) is None
+    assert town.telegram.download(town.bot.token, "documents/file_1") is None
+
+
+@pytest.mark.parametrize(
+    "named", ["nonsense", file_id("photo", 987), file_id("document", 123456, 77)]
+)
+def test_a_file_that_nobody_uploaded_can_not(town: Town, named: str) -> None:
+    told = "wrong file_id or the file is temporarily unavailable"
+    assert town.refusal("getFile", file_id=named) == f"400 Bad Request: {told}"
+
+
+def test_the_same_file_has_another_name_for_each_kind_and_bot(town: Town) -> None:
+    named = uploaded(town, b"pdf")
+    assert f"-{town.bot.id}-" in named
+    assert named == uploaded(town, b"pdf")
+
+
+def test_a_photo_that_is_too_large_is_refused_and_so_is_an_empty_file(town: Town) -> None:
+    form = {"chat_id": str(town.ada)}
+    for content, told in ((bytes((10 << 20) + 1), b"too big for a photo"), (b"", b"non-empty")):
+        reply = town.telegram.call(town.bot.token, "sendPhoto", form, {"photo": content})
+        assert told in reply.body

@@ -103,6 +103,12 @@ def test_callback_data_is_measured_in_bytes(town: Town) -> None:
     assert town.call("sendMessage", chat_id=town.ada, text="x", reply_markup=fits)
 
 
+def test_a_number_on_a_button_is_taken_as_a_string(town: Town) -> None:
+    markup = {"inline_keyboard": [[{"text": 2027, "callback_data": 7}]]}
+    sent = town.call("sendMessage", chat_id=town.ada, text="when?", reply_markup=markup)
+    assert sent["reply_markup"]["inline_keyboard"] == [[{"text": "2027", "callback_data": "7"}]]
+
+
 def test_a_reply_shows_what_it_answers_unless_that_is_gone_and_it_may_go_without(
     town: Town,
 ) -> None:

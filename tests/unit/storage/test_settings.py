@@ -11,11 +11,14 @@ from storage.lifecycle import OnUncertain
 from storage.options import LimitsOverride
 from storage.settings import (
     Limits,
+    NoFile,
     Reading,
+    Secret,
+    has_config_variable,
     load,
     service_environment,
 )
-from tests.unit.storage.configured import SMALLEST, House, faults_of
+from tests.unit.storage.configured import SMALLEST, TOKEN, House, faults_of
 
 
 @pytest.fixture
@@ -49,6 +52,7 @@ def test_the_smallest_file_gives_the_documented_defaults(house: House) -> None:
     assert settings.worker.retries == 0
     assert settings.retention.inbox_days == 7
     assert settings.retention.outbox_days == 30
+    assert settings.retention.placeholders_days == 400
     assert settings.bots["main"].handlers == "bot.handlers:register"
 
 
@@ -368,3 +372,41 @@ def test_the_service_environment_is_read_or_empty() -> None:
     assert given.listen_pid == 0
     assert given.credentials_directory == "/run/c"
     assert service_environment({}).notify_socket == ""
+
+
+def test_without_a_file_a_script_gives_its_token_and_where_telegram_is(tmp_path: Path) -> None:
+    reading = Reading(NoFile(tmp_path, Secret(TOKEN), "http://127.0.0.1:1"), {})
+    tokens = reading.tokens()
+    settings = reading.finish()
+    assert {name: token.reveal() for name, token in tokens.items()} == {"main": TOKEN}
+    assert settings.telegram.base_url == "http://127.0.0.1:1"
+    assert settings.state_dir == tmp_path / "state"
+
+
+def test_what_the_environment_says_goes_before_what_a_script_says(tmp_path: Path) -> None:
+    other = TOKEN.replace("1", "2")
+    environ = {
+        "FERRYMAN_BOTS__MAIN__TOKEN": other,
+        "FERRYMAN_TELEGRAM__BASE_URL": "http://127.0.0.1:2",
+        "FERRYMAN_STATE_DIR": "elsewhere",
+    }
+    reading = Reading(NoFile(tmp_path, Secret(TOKEN), "http://127.0.0.1:1"), environ)
+    assert [token.reveal() for token in reading.tokens().values()] == [other]
+    settings = reading.finish()
+    assert settings.telegram.base_url == "http://127.0.0.1:2"
+    assert settings.state_dir == tmp_path / "elsewhere"
+
+
+def test_a_scripts_token_that_is_none_is_a_fault_that_does_not_show_it(tmp_path: Path) -> None:
+    reading = Reading(NoFile(tmp_path, Secret("7:planted")), {})
+    assert reading.tokens() == {}
+    [fault] = faults_of(reading)
+    assert fault.key == "bots.main.token"
+    assert fault.source == "the script's own"
+    assert "planted" not in str(fault)
+
+
+def test_the_variable_that_names_a_file_is_seen() -> None:
+    assert has_config_variable({"FERRYMAN_CONFIG": "ferryman.toml"})
+    assert not has_config_variable({"FERRYMAN_CONFIG": ""})
+    assert not has_config_variable({})

@@ -7,7 +7,9 @@ from typing import cast
 import pytest
 from telegram import Message
 
-from bot.turns.calls import CAPTURED, Call, Occasion, Rules, answer_of, row_of
+from bot.turns.answers import answer_of
+from bot.turns.calls import Call, Name, Occasion, Rules, row_of
+from bot.turns.classes import CLASSES, CallClass, class_of
 from bot.turns.serving import rules_of
 from bot.turns.turn import Json
 from bot.turns.wishes import Send
@@ -34,7 +36,7 @@ def row(
     rules: Rules = RULES,
 ) -> Outgoing:
     call = Call(method, params) if wish is None else Call(method, params, wish)
-    return row_of(call, rules, occasion, key="k", placeholder=-9)
+    return row_of(call, rules, occasion, Name("k", -9))
 
 
 def told(params: dict[str, str], method: str = "sendMessage", update: Json | None = None) -> Json:
@@ -195,7 +197,9 @@ DEADLINES_MS = {
     "answerShippingQuery": ("shipping_query_id", 10_000),
     "answerPreCheckoutQuery": ("pre_checkout_query_id", 10_000),
     "answerChatJoinRequestQuery": ("chat_join_request_query_id", 10_000),
+    "sendChatJoinRequestWebApp": ("chat_join_request_query_id", 10_000),
 }
+AWAITED_ANSWERS = {"answerWebAppQuery", "answerGuestQuery"}
 
 
 @pytest.mark.parametrize("method", DEADLINES_MS)
@@ -208,9 +212,10 @@ def test_each_answer_to_a_query_has_its_own_lane_and_its_deadline(method: str) -
     assert told({name: "55"}, method) == TRUE
 
 
-def test_every_answer_that_can_be_captured_has_a_deadline() -> None:
-    answers = {name for name, facts in CAPTURED.items() if facts.kind is CallKind.ANSWER}
-    assert answers == set(DEADLINES_MS)
+def test_every_answer_that_a_handler_can_give_has_a_deadline() -> None:
+    answers = {name for name in CLASSES if Call(name, {}).facts.kind is CallKind.ANSWER}
+    assert answers == set(DEADLINES_MS) | AWAITED_ANSWERS
+    assert {class_of(name) for name in AWAITED_ANSWERS} == {CallClass.AWAITED}
 
 
 @pytest.mark.parametrize(("wished_s", "expires_at_ms"), [(60, HEARD_MS + 15_000), (1, 1_001_000)])
@@ -372,3 +377,10 @@ def test_without_a_text_or_a_place_a_late_answer_is_dropped(
 def test_the_configuration_says_what_becomes_of_late_answers() -> None:
     assert rules_of(DeliveryOptions()) == RULES
     assert rules_of(DeliveryOptions(late_answers="message")) == LOUD
+
+
+def test_the_configuration_says_whether_an_edit_takes_back_the_answer_unless_a_wish_does() -> None:
+    rules = rules_of(DeliveryOptions(cancel_on_edit=True))
+    params = {"chat_id": "7", "text": "x"}
+    assert row("sendMessage", params, rules=rules).cancel_on_edit
+    assert not row("sendMessage", params, Send(cancel_on_edit=False), rules=rules).cancel_on_edit

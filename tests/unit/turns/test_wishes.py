@@ -1,11 +1,12 @@
 """What a handler may wish, and what is refused."""
 
+from datetime import UTC, datetime, timedelta, timezone
 from typing import Any, cast
 
 import pytest
 from pydantic import ValidationError
 
-from bot.turns.capture import PassThrough, is_read, refuse_unsupported
+from bot.turns.capture import PassThrough, refuse_unsupported
 from bot.turns.wishes import Send, opt_out, raw_update
 from storage.errors import UnsupportedCall
 
@@ -30,19 +31,53 @@ def test_nothing_is_wished_by_default() -> None:
     assert Send() == Send(urgency="interactive", expires_in=None, supersede=None, on_uncertain=None)
 
 
-@pytest.mark.parametrize("method", ["getChat", "getFile", "getSomethingOfTomorrow"])
-def test_reads_pass(method: str) -> None:
-    assert is_read(method)
-    refuse_unsupported(method)
+@pytest.mark.parametrize(
+    ("method", "reason"),
+    [
+        ("setWebhook", "ferryman webhook set"),
+        ("SETWEBHOOK", "ferryman webhook set"),
+        ("deleteWebhook", "ferryman webhook delete"),
+        ("getUpdates", "inbox"),
+        ("replaceManagedBotToken", "token"),
+    ],
+)
+def test_what_would_take_the_updates_away_is_refused_with_the_reason(
+    method: str, reason: str
+) -> None:
+    with pytest.raises(UnsupportedCall, match=reason):
+        refuse_unsupported(method)
+    for passing in ("getChat", "sendPhoto", "logOut", "doSomethingOfTomorrow"):
+        refuse_unsupported(passing)
+
+
+def test_waiting_for_what_is_put_off_is_refused_and_so_is_a_moment_without_a_zone() -> None:
+    with pytest.raises(ValidationError, match="nobody waits for that long"):
+        Send(wait=True, not_before=60)
+    with pytest.raises(ValidationError, match="timezone"):
+        Send(not_before=datetime(2027, 1, 1))  # noqa: DTZ001  # that is what is refused
 
 
 @pytest.mark.parametrize(
-    "method", ["sendPhoto", "sendPoll", "setWebhook", "logOut", "getUpdates", "banChatMember"]
+    ("given", "at_ms"),
+    [
+        (None, None),
+        (60, 61_000),
+        (timedelta(minutes=1), 61_000),
+        (datetime(1970, 1, 1, 0, 2, tzinfo=UTC), 120_000),
+        (datetime(1970, 1, 1, 1, 2, tzinfo=timezone(timedelta(hours=1))), 120_000),
+    ],
 )
-def test_a_write_that_is_not_supported_is_refused_by_name(method: str) -> None:
-    with pytest.raises(UnsupportedCall, match=method) as refused:
-        refuse_unsupported(method)
-    assert "sendMessage" in str(refused.value)
+def test_a_call_is_put_off_to_a_moment_or_for_a_span(
+    given: datetime | timedelta | float | None, at_ms: int | None
+) -> None:
+    assert Send(not_before=given).not_before_ms(1_000) == at_ms
+
+
+def test_a_wish_goes_before_a_default_as_far_as_it_says_anything() -> None:
+    default = Send(urgency="bulk", expires_in=60)
+    assert Send().over(default) == default
+    assert Send(expires_in=5).over(default) == Send(urgency="bulk", expires_in=5)
+    assert Send(urgency="interactive").over(default) == Send(expires_in=60)
 
 
 @pytest.mark.parametrize("given", [None, cast("Send", 3), Send(supersede="x")])

@@ -1,0 +1,1 @@
+"""Bots as people write them. None of them knows of Ferryman."""

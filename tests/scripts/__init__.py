@@ -1,0 +1,1 @@
+"""Scripts of plain python-telegram-bot, as people write them; nothing here knows of Ferryman."""

@@ -1,0 +1,1 @@
+"""Packages of others on python-telegram-bot, under `ferryman exec`."""
