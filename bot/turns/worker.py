@@ -27,6 +27,7 @@ from storage.telemetry import event
 WINDOW_MAX: Final = 10_000
 # Looked through once a second for what came back to an old place: a dead letter requeued.
 RESCAN_MAX: Final = 1_000
+_RESCAN_MS: Final = 1_000
 TICK_S: Final = 1.0
 # A stopping worker finishes what runs; the process must be gone after 20 s in all.
 DRAIN_S: Final = 15.0
@@ -73,6 +74,8 @@ class Worker:
         self._errands = Errands(handling, lease)
         self._tasks: dict[InboxId, asyncio.Task[Finish | Again]] = {}
         self._seen = 0
+        # A busy bot has no quiet second: what came back is looked for all the same.
+        self._rescan_at_ms = 0
         self._woken = asyncio.Event()
         self._stopping = False
         self._failure: BaseException | None = None
@@ -97,7 +100,7 @@ class Worker:
             self._woken.clear()
             if self._failure is not None:
                 raise self._failure
-            await self._look(after_id=0 if rescan else self._seen)
+            await self._look(after_id=self._look_after(rescan=rescan))
             await self._look_for_errands()
             await self._start()
             await self._signals.round_done(self._lanes.running, self._lanes.waiting)
@@ -132,6 +135,14 @@ class Worker:
         )
         if freed:
             event("inbox.rescued", bot=self._bot, count=freed, epoch=self._lease.epoch)
+
+    def _look_after(self, *, rescan: bool) -> int:
+        """Where the next look begins: at the front once a second, else behind what is known."""
+        now_ms = self._clock.boot_ms()
+        if not rescan and now_ms < self._rescan_at_ms:
+            return self._seen
+        self._rescan_at_ms = now_ms + _RESCAN_MS
+        return 0
 
     async def _look(self, *, after_id: int) -> None:
         """Read which updates wait, as far as the window has room for them."""

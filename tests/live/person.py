@@ -33,6 +33,7 @@ from tests.simulator.control import Control, MessageView
 _LOOK_MS: Final = 50
 # Longer than any job of the scripts waits.
 _JOB_MS: Final = 2_000
+_WONDERS_MS: Final = 4_000
 # Telegram waits ten seconds for these answers; then the person sees a failure, and tries again.
 _ASKED_S: Final = 11.0
 _ASKED_AGAIN_MAX: Final = 5
@@ -183,6 +184,8 @@ class Person:
             "poll" in each.shows and each.message_id > self._poll for each in shown.values()
         ):
             assert self.manner.is_lenient
+            # They wonder; meanwhile the bot has learnt of the new poll.
+            await self.clock.sleep_ms(_WONDERS_MS)
             await self._votes(self._vote)
 
     async def _votes(self, act: Votes) -> None:

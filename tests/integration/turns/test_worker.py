@@ -208,6 +208,27 @@ async def test_a_dead_letter_that_is_requeued_is_found_without_a_bell(tmp_path: 
             await until(lambda: script.begun == ["boom", "later", "boom"])
 
 
+async def test_a_dead_letter_that_is_requeued_is_found_though_bells_never_cease(
+    tmp_path: Path,
+) -> None:
+    """A busy bot has no quiet second."""
+    script = Script()
+    async with standing(tmp_path, script.register) as stand:
+        first = await stand.says("boom", user=1)
+        async with working(stand) as worker:
+            await until_state(stand, first, InboxState.DEAD)
+            assert await stand.db.write(partial(inbox.requeue, update=first))
+            began_ms = stand.clock.boot_ms()
+
+            def is_found() -> bool:
+                stand.clock.advance_ms(50)
+                worker.wake()
+                assert stand.clock.boot_ms() < began_ms + 3_600_000
+                return script.begun == ["boom", "boom"]
+
+            await until(is_found)
+
+
 async def test_a_worker_that_stops_finishes_what_runs(tmp_path: Path) -> None:
     script = Script()
     async with standing(tmp_path, script.register) as stand:
