@@ -55,9 +55,11 @@ def add(commands: Commands) -> None:
         help="run only the worker in it: web and sender are processes of their own",
     )
     parser.add_argument("script", metavar="SCRIPT.py", type=Path, help="the script")
-    parser.add_argument(
+    arguments = parser.add_argument(
         "arguments", metavar="ARGS", nargs=argparse.REMAINDER, help="what the script is given"
     )
+    # Else argparse says that they are required, which they are not.
+    arguments.required = False
 
 
 def _exec(given: Namespace) -> int:

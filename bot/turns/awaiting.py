@@ -7,7 +7,6 @@ same key then, and the answer is found where it was recorded.
 
 import asyncio
 import contextlib
-import json
 from collections.abc import Sequence
 from contextvars import Context
 from functools import partial
@@ -15,6 +14,7 @@ from typing import Final, assert_never
 
 from telegram.error import TimedOut
 
+from bot.turns.refusals import body_of
 from storage import ends
 from storage.database import Database
 from storage.ends import End
@@ -26,7 +26,7 @@ from storage.telemetry import event
 PATIENCE_S: Final = 30.0
 """How long a caller waits; the library's own calls give up much earlier."""
 _LOOK_S: Final = 0.1
-_OK, _BAD_REQUEST, _TOO_MANY = 200, 400, 429
+_OK, _BAD_REQUEST = 200, 400
 
 Answer = tuple[int, bytes]
 """Status and body, as Telegram has answered."""
@@ -128,7 +128,7 @@ def answer_of(end: End) -> Answer:
                 f"({end.reason})"
             )
         case OutboxState.EXPIRED | OutboxState.CANCELLED | OutboxState.SUPERSEDED:
-            return _refused(_BAD_REQUEST, f"{end.method} was not made: {end.state} ({end.reason})")
+            return _refused(f"{end.method} was not made: {end.state} ({end.reason})")
         case OutboxState.QUEUED | OutboxState.CLAIMED:
             raise AssertionError(f"a row that is {end.state} has no answer yet")
         case _:
@@ -136,18 +136,17 @@ def answer_of(end: End) -> Answer:
 
 
 def _refusal(end: End) -> Answer:
-    """What Telegram said against it; ours where it was never asked.
+    """What Telegram said against it; ours where it said nothing.
 
     What it calls done already counts as sent, and is an error to who wants the answer.
     """
-    if end.code is None:
-        return _refused(_BAD_REQUEST, f"{end.method} was not made: {end.reason}")
-    wait_s = None if end.wait_ms is None else -(-end.wait_ms // 1000)
-    return _refused(end.code, end.description or end.reason or "", wait_s=wait_s)
+    if end.code is not None:
+        told = end.description or end.reason or ""
+        return end.code, body_of(end.code, told, wait_ms=end.wait_ms)
+    if end.state is OutboxState.SENT:
+        return _refused(f"{end.method} was made, and its answer is lost: {end.reason}")
+    return _refused(f"{end.method} was not made: {end.reason}")
 
 
-def _refused(code: int, description: str, *, wait_s: int | None = None) -> Answer:
-    body: dict[str, object] = {"ok": False, "error_code": code, "description": description}
-    if code == _TOO_MANY and wait_s is not None:
-        body["parameters"] = {"retry_after": wait_s}
-    return code, json.dumps(body).encode()
+def _refused(description: str) -> Answer:
+    return _BAD_REQUEST, body_of(_BAD_REQUEST, description)

@@ -5,7 +5,6 @@ have raised, had the handler waited for the answer: the library itself makes it,
 Nothing here decides whether a call failed; that has long been settled.
 """
 
-import json
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from enum import StrEnum
@@ -15,15 +14,14 @@ from telegram import Update
 from telegram.error import BadRequest, NetworkError, TelegramError, TimedOut
 from telegram.request import BaseRequest, RequestData
 
+from bot.turns.refusals import body_of
 from bot.turns.turn import Phase, turn_here
 from storage.lifecycle import BLOCKING, AttemptStage, OutboxState
 from storage.methods import METHODS, CallKind
 from storage.outgoing import Tell
 from storage.told import EndedCall
 
-_FLOOD: Final = 429
 _MOVED: Final = "moved"
-_MS_PER_S: Final = 1_000
 
 
 class Outcome(StrEnum):
@@ -177,7 +175,9 @@ async def error_of(call: EndedCall) -> TelegramError | None:
         return None
     why = call.description or call.reason or "it failed"
     if call.code is not None:
-        error = await _raised_by_library(call.code, _body(call, why))
+        moved_to = call.moved_to if call.verdict == _MOVED else None
+        body = body_of(call.code, why, wait_ms=call.wait_ms, moved_to=moved_to)
+        error = await _raised_by_library(call.code, body)
         if error is not None:
             return error
     match call.stage:
@@ -189,16 +189,6 @@ async def error_of(call: EndedCall) -> TelegramError | None:
             return NetworkError(why)
         case _:
             assert_never(call.stage)
-
-
-def _body(call: EndedCall, why: str) -> bytes:
-    """Telegram's answer, as far as it was kept."""
-    told: dict[str, Any] = {"ok": False, "error_code": call.code, "description": why}
-    if call.code == _FLOOD and call.wait_ms:
-        told["parameters"] = {"retry_after": -(-call.wait_ms // _MS_PER_S)}
-    elif call.moved_to is not None and call.verdict == _MOVED:
-        told["parameters"] = {"migrate_to_chat_id": call.moved_to}
-    return json.dumps(told).encode()
 
 
 async def _raised_by_library(status: int, body: bytes) -> TelegramError | None:

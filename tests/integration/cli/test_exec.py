@@ -10,6 +10,7 @@ from subprocess import CompletedProcess
 
 import pytest
 
+from tests.integration.cli.conftest import Typed
 from tests.integration.cli.process import environment, run
 from tests.integration.cli.site import CONFIGURATION, SECRET, TOKEN, configured
 from tests.live.process import LiveProcess, free_port
@@ -254,6 +255,12 @@ async def test_what_a_script_does_too_early_or_never_is_explained(
     assert done.returncode == 1
     assert told in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_only_the_script_has_to_be_named(ferryman: Typed) -> None:
+    printed = ferryman("exec")
+    assert printed.code == 2
+    assert "required: SCRIPT.py;" in printed.err
 
 
 async def test_a_token_of_another_bot_is_refused(place: Place) -> None:

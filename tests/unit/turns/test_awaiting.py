@@ -36,6 +36,11 @@ def test_an_acceptance_comes_back_as_it_came() -> None:
             400,
             "sendDice was not made: its parent died",
         ),
+        (
+            replace(SENT, result=None, reason="an operator decided: sent"),
+            400,
+            "sendDice was made, and its answer is lost: an operator decided: sent",
+        ),
         *(
             (
                 replace(SENT, state=state, result=None, reason="so"),
@@ -46,7 +51,7 @@ def test_an_acceptance_comes_back_as_it_came() -> None:
         ),
     ],
 )
-def test_what_was_not_made_is_answered_as_telegram_refuses(
+def test_what_has_no_answer_is_answered_as_telegram_refuses(
     end: End, status: int, description: str
 ) -> None:
     found, body = answer_of(end)
